@@ -1,0 +1,1 @@
+"""The page: it shows what the engine does, and computes nothing."""

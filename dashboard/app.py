@@ -1,0 +1,14 @@
+"""The entry: `streamlit run dashboard/app.py` finds the app and serves it.
+
+The script of the pages is in `pages.py`; the routes beside it carry the live data.
+"""
+
+from pathlib import Path
+
+import numpy  # noqa: F401 - heavy packages are loaded here, before any thread could load them half
+import pandas  # noqa: F401
+import streamlit as st
+
+from dashboard.routes import routes
+
+app = st.App(Path(__file__).with_name("pages.py"), routes=routes)

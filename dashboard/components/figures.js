@@ -1,0 +1,82 @@
+// ---------------------------------------------------------------------------------------------
+// figures.js: the state of the run, the figures people look at first, and the share of time.
+// ---------------------------------------------------------------------------------------------
+
+const FIGURES = {
+  tokens_per_second: number,
+  tokens_per_step: (value) => (value === null ? NOT_AVAILABLE : value.toFixed(2)),
+  acceptance_rate: percent,
+  per_token_acceptance: percent,
+  target_calls_saved: count,
+};
+
+class FigureRow {
+  constructor(live) {
+    this.live = live;
+    const find = (selector) => live.querySelector(selector);
+    this.state = find('.state-words');
+    this.speculation = find('.speculation');
+    this.progress = find('.progress');
+    this.prefill = find('.prefill');
+    this.badges = {simulated: find('.badge-simulated'), lossy: find('.badge-lossy')};
+    this.notices = {error: find('.notice-error'), counts: find('.notice-counts'), connection: find('.notice-connection')};
+    this.values = Object.keys(FIGURES).map((name) => [name, find(`[data-figure="${name}"]`)]);
+    this.parts = ['draft', 'verify', 'overhead'].map((part) =>
+      ({part, bar: find(`.share-bar [data-part="${part}"]`), label: find(`[data-share="${part}"]`)}));
+  }
+
+  show(feed, state) {
+    const latest = feed?.latest;
+    setText(this.state, this.stateWords(state, latest));
+    this.live.classList.toggle('simulated', Boolean(latest?.simulated));
+    this.badges.simulated.hidden = !latest?.simulated;
+    this.badges.lossy.hidden = !latest || latest.lossless;
+    this.showNotices(feed, latest);
+    if (!latest?.figures) return this.blank();
+
+    const figures = latest.figures;
+    setText(this.speculation, figures.speculation ? `Speculation ${figures.speculation}` : '');
+    this.speculation.classList.toggle('inactive', !/^active\b(?!, without)/.test(figures.speculation ?? 'active'));
+    setText(this.progress, `${counted(figures.tokens_generated, 'token')} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}`);
+    for (const [name, element] of this.values) setText(element, FIGURES[name](figures[name] ?? null));
+    for (const {part, bar, label} of this.parts) {
+      const share = figures[`${part}_share`];
+      bar.style.flexGrow = share ?? 0;
+      setText(label, share === null ? NOT_AVAILABLE : `${percent(share, 0)}, ${seconds(figures[`${part}_seconds`])}`);
+    }
+    setText(this.prefill, `prompt read in ${seconds(figures.prefill_seconds)}`);
+  }
+
+  blank() {
+    for (const element of [this.speculation, this.progress, this.prefill]) setText(element, '');
+    for (const [, element] of this.values) setText(element, NOT_AVAILABLE);
+    for (const {bar, label} of this.parts) {
+      bar.style.flexGrow = 0;
+      setText(label, NOT_AVAILABLE);
+    }
+  }
+
+  stateWords(state, latest) {
+    if (state !== 'finished') return STATES[state] ?? sentence(state);
+    return `${STATES.finished}: ${REASONS[latest.reason] ?? latest.reason}`;
+  }
+
+  showNotices(feed, latest) {
+    const {error, counts, connection} = this.notices;
+    setNotice(error, latest?.error ? `The run ended with an error. ${sentence(latest.error)}` : '');
+    counts.hidden = latest?.figures?.identities_ok !== false;
+    setNotice(connection, {
+      retrying: 'Connection lost, retrying. What is shown is what had arrived.',
+      gone: 'This run is no longer in memory. ' + (latest ? 'What is shown is what had arrived.' : 'Press Run to start a new one.'),
+    }[feed?.connection] ?? '');
+  }
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text; // untouched text is not announced again
+}
+
+function setNotice(element, text) {
+  setText(element, text);
+  element.hidden = !text;
+}

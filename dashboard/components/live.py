@@ -1,0 +1,101 @@
+"""The live view: figures, token stream and charts of one run, as one Streamlit component.
+
+The component is mounted once and fetches the run's event log itself, in increments over HTTP, so that
+nothing live passes through a rerun of the script (streamlit.components.v2; isolated in a shadow root).
+It formats and draws; every number on it is computed by `engine.metrics`.
+
+The JavaScript is split by idea. Streamlit takes one module, so the files share one scope, in this order:
+
+| file | its one job |
+|---|---|
+| words.js | numbers and outcomes as a reader sees them |
+| feed.js | the event log of a run, fetched from a cursor |
+| tokens.js | a decision -> token spans |
+| stream.js | the token stream: chunks, guesses and their fate, following the end |
+| tooltip.js | what happened to a token, in words and numbers |
+| figures.js | state, badges, figures, share of time |
+| charts.js | the four Plotly charts, updated in place |
+| view.js | brings them together; has the module's `export default` |
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+import streamlit as st
+
+if TYPE_CHECKING:
+    from streamlit.components.v2.bidi_component.state import ComponentResult
+
+__all__ = ["live_view"]
+
+SCRIPTS = ("words.js", "feed.js", "tokens.js", "stream.js", "tooltip.js", "figures.js", "charts.js", "view.js")
+
+
+def _asset(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+_component = st.components.v2.component(
+    "draftscope_live",
+    html=_asset("live.html"),
+    css=_asset("live.css"),
+    js="\n".join(_asset(name) for name in SCRIPTS),
+)
+
+
+def live_view(
+    run_id: str | None,
+    *,
+    mode: Literal["live", "review"] = "live",
+    finished: bool = False,
+    key: str = "live",
+    prefix: str = "",
+) -> ComponentResult:
+    """Show a run while it goes on, or one that has ended.
+
+    Parameters
+    ----------
+    run_id : str or None
+        The run, as the event route knows it; None shows an invitation to start one.
+    mode : {"live", "review"}, default "live"
+        "live" sets the trigger `done` once all of a run that ended has arrived; "review" does not.
+    finished : bool, default False
+        Whether the script knows that the run has ended. True acknowledges `done`, which is
+        otherwise sent again a few times.
+    key : str, default "live"
+        Streamlit's key. Keep it, and mount the view into a container made before anything above it
+        can change: a remount costs a flicker, though no data.
+    prefix : str, default ""
+        What the server's routes begin with, `server.baseUrlPath` for one; such as "/tools".
+
+    Returns
+    -------
+    ComponentResult
+        `done` is `{"run": ..., "state": "finished", "reason": ...}` in the one rerun that the end of a
+        run asks for, and None in all others.
+
+    Notes
+    -----
+    Only facts that stay the same while a run goes on are handed over, so a rerun of the script does not
+    touch the running view.
+    """
+    routes = f"{prefix.rstrip('/')}/draftscope"
+    return _component(
+        key=key,
+        data={
+            "run": run_id,
+            "mode": mode,
+            "finished": finished,
+            "events": f"{routes}/runs/{quote(run_id, safe='')}/events" if run_id else "",
+            "plotly": f"{routes}/plotly.min.js?v={version('plotly')}",
+        },
+        on_done_change=_rerun,
+    )
+
+
+def _rerun() -> None:
+    """Declares the trigger `done`; the rerun itself is all that is wanted."""

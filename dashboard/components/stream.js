@@ -1,0 +1,168 @@
+// ---------------------------------------------------------------------------------------------
+// stream.js: the token stream. Steps are appended in order, a guess is replaced by its fate.
+//
+// Steps sit in chunks that the browser skips while they are out of sight, so that 20,000 tokens cost no
+// more than 200. A chunk begins on a new line, so one is closed where the text breaks the line anyhow.
+// ---------------------------------------------------------------------------------------------
+
+const CHUNK_TOKENS = 96; // close at the next line break
+const CHUNK_TOKENS_SENTENCE = 400; // close at the end of a sentence
+const CHUNK_TOKENS_MOST = 800; // close
+const NEAR_END_PIXELS = 32;
+const INPUT_MS = 1000; // a scroll this soon after a wheel, touch, key or click is the reader's
+const LONGEST_CHARACTER = 8; // tokens that one character may be spread over
+
+class Stream {
+  constructor(box, jump) {
+    this.box = box;
+    this.jump = jump;
+    box.addEventListener('scroll', () => this.scrolled(), {passive: true});
+    for (const input of ['wheel', 'touchmove', 'keydown', 'pointerdown']) {
+      box.addEventListener(input, () => (this.inputAt = performance.now()), {passive: true});
+    }
+    this.inputAt = -Infinity;
+    jump.addEventListener('click', () => {
+      this.follow();
+      box.focus({preventScroll: true});
+    });
+    this.clear();
+  }
+
+  clear() {
+    this.box.replaceChildren();
+    this.chunk = null;
+    this.chunkTokens = 0;
+    this.step = null; // the span of the latest step
+    this.stepTokens = 0;
+    this.recent = []; // the latest emitted spans, for characters spread over several
+    this.decisions = new Map(); // step -> {note, decisions}, what a tooltip tells
+    this.follow();
+  }
+
+  // ---- entries ----
+
+  showGuess(index, tokens, texts, note) {
+    this.decisions.set(index, {note, guess: tokens, texts});
+    const spans = tokens.map((id, position) =>
+      tokenSpan(index, position, {outcome: 'guess', id, text: texts[position], discarded: false, emitted: false}));
+    this.fillStep(index, spans);
+  }
+
+  showFate(index, wires, note) {
+    const decisions = wires.map(decisionOf);
+    this.decisions.set(index, {note, decisions});
+    const spans = [];
+    decisions.forEach((decision, position) => {
+      for (const token of shownTokens(decision)) {
+        const span = tokenSpan(index, position, token);
+        spans.push(span);
+        if (token.emitted) this.emitted(span, token.parts);
+      }
+    });
+    this.fillStep(index, spans);
+  }
+
+  emitted(span, parts) {
+    this.recent.push(span);
+    if (this.recent.length > LONGEST_CHARACTER) this.recent.shift();
+    if (parts > 1) joinParts(this.recent.slice(-parts));
+  }
+
+  fillStep(index, spans) {
+    if (Number(this.step?.dataset.step) !== index) {
+      this.openChunk();
+      this.step = make('span', 'step');
+      this.step.dataset.step = index;
+      this.chunk.append(this.step);
+      this.stepTokens = 0;
+    }
+    this.chunkTokens += spans.length - this.stepTokens;
+    this.stepTokens = spans.length;
+    this.step.replaceChildren(...spans);
+  }
+
+  openChunk() {
+    if (this.chunk && !this.chunkIsFull()) return;
+    this.chunk = make('div', 'chunk');
+    this.chunk.dir = 'auto';
+    this.chunkTokens = 0;
+    this.box.append(this.chunk);
+  }
+
+  chunkIsFull() {
+    if (this.chunkTokens < CHUNK_TOKENS) return false;
+    const end = this.step.lastElementChild?.textContent ?? '';
+    return end.endsWith('\n') || this.chunkTokens >= CHUNK_TOKENS_MOST ||
+      (this.chunkTokens >= CHUNK_TOKENS_SENTENCE && /[.!?。！？]["”’)]?$/.test(end));
+  }
+
+  // ---- following the end ----
+
+  scrolled() {
+    const {scrollTop, scrollHeight, clientHeight} = this.box;
+    const sameText = scrollHeight === this.scrollHeight; // if not, the browser may have moved it, not the reader
+    const byReader = sameText || performance.now() - this.inputAt < INPUT_MS;
+    if (scrollHeight - scrollTop - clientHeight < NEAR_END_PIXELS) this.following = true;
+    else if (scrollTop < this.scrollTop - 1 && byReader) this.following = false;
+    this.remember();
+    this.jump.hidden = this.following;
+  }
+
+  remember() {
+    this.scrollTop = this.box.scrollTop;
+    this.scrollHeight = this.box.scrollHeight;
+  }
+
+  stay() {
+    this.following = false;
+    this.jump.hidden = false;
+  }
+
+  follow() {
+    this.following = true;
+    this.jump.hidden = true;
+    this.keepUp();
+  }
+
+  keepUp() {
+    if (!this.following) return;
+    this.box.scrollTop = this.box.scrollHeight;
+    this.remember();
+  }
+
+  // ---- finding tokens ----
+
+  tokenLike({step, position, outcome}) {
+    const spans = [...this.box.querySelectorAll(`.token[data-step="${step}"][data-position="${position}"]`)];
+    return spans.find((span) => span.dataset.outcome === outcome) ?? spans[0];
+  }
+
+  // The next visible token in reading order; from no token, the first one in sight.
+  neighbour(span, forwards) {
+    if (!span) return this.firstInSight();
+    const way = forwards ? 'nextElementSibling' : 'previousElementSibling';
+    const end = forwards ? 'firstElementChild' : 'lastElementChild';
+    for (let at = span; at; ) {
+      at = at[way] ?? this.beyond(at.parentElement, way)?.[end];
+      if (at?.checkVisibility()) return at;
+    }
+    return span;
+  }
+
+  // The step after this one that has tokens, in the next chunk if this one ends.
+  beyond(step, way) {
+    let next = step;
+    do {
+      const chunk = next.parentElement[way];
+      next = next[way] ?? (way === 'nextElementSibling' ? chunk?.firstElementChild : chunk?.lastElementChild);
+    } while (next && !next.childElementCount);
+    return next;
+  }
+
+  firstInSight() {
+    const top = this.box.getBoundingClientRect().top;
+    const chunk = [...this.box.children].find((one) => one.getBoundingClientRect().bottom > top);
+    const tokens = [...(chunk?.querySelectorAll('.token') ?? [])];
+    return tokens.find((token) => token.checkVisibility() && token.getBoundingClientRect().top >= top) ?? tokens[0];
+  }
+}

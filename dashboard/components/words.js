@@ -1,0 +1,79 @@
+// ---------------------------------------------------------------------------------------------
+// words.js: numbers and outcomes as a reader sees them. Formats what the server computed.
+// ---------------------------------------------------------------------------------------------
+
+const NOT_AVAILABLE = 'n/a';
+
+const STATES = {
+  idle: 'Ready',
+  starting: 'Starting',
+  prefill: 'Reading the prompt',
+  running: 'Running',
+  paused: 'Paused',
+  finished: 'Finished',
+  lost: 'Not in memory',
+};
+
+const REASONS = {
+  end_token: 'end token',
+  stop_string: 'stop string found',
+  length: 'length limit reached',
+  context: 'context is full',
+  cancelled: 'stopped by you',
+  error: 'ended by an error',
+};
+
+// In the order of a token's life; `sample` is the word shown in the legend.
+const OUTCOMES = {
+  guess: 'Drafted, not judged yet.',
+  accepted: 'Drafted, and the rule kept it.',
+  rejected: 'Drafted, and the rule refused it: the first refusal of its step.',
+  unreached: 'Drafted after the rejected token, so never judged.',
+  recovered: "The target's replacement for the rejected token.",
+  bonus: 'The extra token the target gives when every drafted token was kept.',
+  plain: 'A token of the target in a step that drafted nothing.',
+  discarded: 'Kept or given by the target, then cut by an end token, a stop string or a limit.',
+};
+
+function number(value, digits = 3) {
+  if (value === null || value === undefined) return NOT_AVAILABLE;
+  const whole = Math.trunc(Math.abs(Number(value.toPrecision(digits)))); // rounded first: 99.97 is 100, not 100.0
+  return whole >= 1000 ? Math.round(value).toLocaleString('en-US') : value.toFixed(Math.max(0, digits - String(whole).length));
+}
+
+function count(value) {
+  return value === null || value === undefined ? NOT_AVAILABLE : value.toLocaleString('en-US');
+}
+
+function counted(value, noun) {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+function percent(value, digits = 1) {
+  return value === null || value === undefined ? NOT_AVAILABLE : `${(100 * value).toFixed(digits)}%`;
+}
+
+// Four digits, so that a draw and the threshold that it just missed do not look alike.
+function probability(value) {
+  if (value === null || value === undefined) return NOT_AVAILABLE;
+  if (value !== 0 && value < 0.00005) return value.toExponential(1);
+  return value.toFixed(4);
+}
+
+function seconds(value) {
+  if (value === null || value === undefined) return NOT_AVAILABLE;
+  return value < 1 ? `${number(1000 * value)} ms` : `${number(value)} s`;
+}
+
+// The text between quotation marks, with everything invisible spelled out.
+function quoted(text) {
+  const spelled = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
+    const short = {'\n': '\\n', '\t': '\\t', '\r': '\\r', '\u200d': '\u200d'}[character];
+    return short ?? `\\u{${character.codePointAt(0).toString(16)}}`;
+  });
+  return `“${spelled}”`;
+}
+
+function sentence(text) {
+  return text ? text[0].toUpperCase() + text.slice(1) : '';
+}

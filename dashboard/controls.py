@@ -1,0 +1,231 @@
+"""The sidebar: widgets to a `RunSpec`. The only place where widgets are read.
+
+Every widget but the prompt is bound to the address, so that a refreshed page keeps its settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from dashboard import examples
+from engine.drafters.ngram import Match
+from engine.lengths import MAX_DRAFT_LENGTH
+from engine.models import catalog
+from engine.spec import RULES, RunSpec
+
+__all__ = ["Settings", "settings"]
+
+DEFAULT = RunSpec()
+REAL_MODEL = "smollm2-135m"
+OWN_TEXT = "My own text"
+NO_SIMULATION = (DEFAULT.agreement, DEFAULT.target_call_seconds, DEFAULT.draft_call_seconds)
+BOUND: dict[str, Any] = {"bind": "query-params"}
+
+DRAFTER_WORDS = {
+    "none": "none: plain decoding",
+    "ngram": "ngram: prompt lookup",
+    "model": "model: the bigram that comes with it",
+}
+RULE_WORDS = {"exact": "exact rejection sampling (lossless)", "naive": "naive logit threshold (lossy)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the sidebar says: a run, and the pace to show it at (steps a second, None: as it goes)."""
+
+    spec: RunSpec
+    steps_per_second: float | None
+
+
+def settings() -> Settings:
+    """Draw the sidebar's widgets and read them."""
+    target, embedded = _target()
+    prompt, chat = _prompt(target, embedded)
+    drafter = _drafter(target, embedded)
+    draft_length = st.slider(
+        "Draft length",
+        0,
+        MAX_DRAFT_LENGTH,
+        DEFAULT.draft_length,
+        key="draft_length",
+        **BOUND,
+        help="How many tokens the drafter may guess at every step.",
+    )
+    rule = st.selectbox(
+        "Acceptance rule",
+        list(RULES),
+        key="rule",
+        format_func=lambda name: RULE_WORDS[name],
+        **BOUND,
+        help="How a drafted token is kept or refused.",
+    )
+    acceptance_probability = DEFAULT.acceptance_probability
+    if rule == "naive":
+        st.warning(
+            "Lossy: this rule keeps what the draft likes more than the target does. It is here to be watched failing.",
+            icon=":material/warning:",
+        )
+        acceptance_probability = st.slider(
+            "Its “acceptance probability”",
+            0.0,
+            0.99,
+            acceptance_probability,
+            0.01,
+            key="acceptance_probability",
+            **BOUND,
+            help="The rule's threshold is 1 / (1 - this): a larger value accepts less.",
+        )
+    temperature, top_k, top_p = _sampling()
+    max_tokens = st.number_input("Max tokens", 1, 20_000, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
+    seed = st.number_input("Seed", 0, 2**53 - 1, DEFAULT.seed, key="seed", **BOUND)
+    ngram_max, ngram_match = _ngram() if drafter == "ngram" else (DEFAULT.ngram_max, DEFAULT.ngram_match)
+    agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
+    spec = RunSpec(
+        target=target,
+        drafter=drafter,
+        rule=rule,
+        draft_length=draft_length,
+        temperature=temperature,
+        top_k=int(top_k),
+        top_p=top_p,
+        max_tokens=int(max_tokens),
+        seed=int(seed),
+        prompt=prompt,
+        chat=chat,
+        ngram_max=ngram_max,
+        ngram_match=ngram_match,
+        acceptance_probability=acceptance_probability,
+        agreement=agreement,
+        target_call_seconds=target_seconds,
+        draft_call_seconds=draft_seconds,
+    )
+    return Settings(spec, _pace())
+
+
+def _target() -> tuple[str, bool]:
+    """The target's name, and whether it is one of the embedded ones."""
+    entries = {entry.name: entry for entry in catalog.entries() if entry.ready}
+    names = sorted(entries, key=lambda name: (name != REAL_MODEL, entries[name].kind == "embedded", name))
+    target = st.selectbox(
+        "Target",
+        names,
+        key="target",
+        accept_new_options=True,
+        **BOUND,
+        format_func=lambda name: f"{name}: {entries[name].description}" if name in entries else name,
+        help="The model whose output counts. To use another GGUF file, type its path.",
+    )
+    return str(target), target in entries and entries[target].kind == "embedded"
+
+
+def _prompt(target: str, embedded: bool) -> tuple[str, bool]:
+    choices = examples.NUMBERS if target == "noisy" else examples.CONTINUE if embedded else examples.CHAT
+    kind = "words" if not embedded else target
+    example = st.selectbox("Prompt", [*choices, OWN_TEXT], key=f"example_{kind}", persist_state="session")
+    if example == OWN_TEXT:
+        prompt = st.text_area(
+            "Your text",
+            key=f"prompt_{kind}",
+            persist_state="session",
+            height=120,
+            label_visibility="collapsed",
+            placeholder="Write a prompt",
+        )
+    else:
+        prompt = choices[example]
+        st.text_area(
+            "The prompt", prompt, key=f"shown_{kind}_{example}", height=96, disabled=True, label_visibility="collapsed"
+        )
+    chat = DEFAULT.chat
+    if not embedded:
+        chat = st.toggle(
+            "Chat template", chat, key="chat", **BOUND, help="Put the prompt into the model's own template."
+        )
+    return prompt or "", chat
+
+
+def _drafter(target: str, embedded: bool) -> str:
+    others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
+    names = ["model", "ngram", "none"] if embedded else ["ngram", "none"]
+    names += [f"model:{name}" for name in ([target] if embedded else others)]
+    drafter: str = st.selectbox(
+        "Drafter",
+        names,
+        key="drafter_embedded" if embedded else "drafter",
+        **BOUND,
+        format_func=lambda name: DRAFTER_WORDS.get(name, name.replace(f"model:{target}", f"model: {target} itself")),
+        help="What guesses. A model drafts with its own law; prompt lookup copies what followed the same words before.",
+    )
+    return drafter
+
+
+def _ngram() -> tuple[int, Match]:
+    with st.expander("Prompt lookup"):
+        longest = st.slider("Longest n-gram", 1, 8, DEFAULT.ngram_max, key="ngram_max", **BOUND)
+        match = st.selectbox(
+            "Match",
+            ["recent", "first"],
+            key="ngram_match",
+            **BOUND,
+            help="Which earlier occurrence is copied: the most recent, or the first.",
+        )
+    return longest, match
+
+
+def _sampling() -> tuple[float, int, float]:
+    temperature = st.slider(
+        "Temperature",
+        0.0,
+        2.0,
+        DEFAULT.temperature,
+        0.05,
+        key="temperature",
+        **BOUND,
+        help="0 takes the most probable token.",
+    )
+    with st.expander("Top-k and top-p"):
+        top_k = st.number_input("Top-k", 0, 100_000, DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND)
+        top_p = st.slider("Top-p", 0.01, 1.0, DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND)
+    return temperature, top_k, top_p
+
+
+def _embedded_pair() -> tuple[float, float, float]:
+    with st.expander("Embedded pair", expanded=True):
+        agreement = st.slider(
+            "Agreement",
+            -1.0,
+            1.0,
+            DEFAULT.agreement,
+            0.05,
+            key="agreement",
+            **BOUND,
+            help="How well the draft guesses: 1 is the target's own law, 0 the plain bigram, -1 the worst.",
+        )
+        target_ms = st.number_input(
+            "Simulated target call, ms",
+            0,
+            10_000,
+            0,
+            5,
+            key="target_ms",
+            **BOUND,
+            help="The pair is instant, so its real speed means nothing. Give its calls a price to see when it pays; "
+            "every time is then marked SIMULATED.",
+        )
+        draft_ms = st.number_input("Simulated draft call, ms", 0, 10_000, 0, 1, key="draft_ms", **BOUND)
+    return agreement, target_ms / 1000, draft_ms / 1000
+
+
+def _pace() -> float | None:
+    paced = st.toggle(
+        "Slow motion",
+        key="paced",
+        **BOUND,
+        help="Show a fixed number of steps a second; the figures stay the engine's.",
+    )
+    if not paced:
+        return None
+    return float(st.slider("Steps a second", 1, 200, 4, key="pace", **BOUND))

@@ -1,0 +1,85 @@
+"""The main page: run, watch, step, stop."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard import state
+from dashboard.components.live import live_view
+from dashboard.controls import Settings, settings
+from dashboard.runner import LiveRun, TooManyRuns, registry
+from dashboard.views.exports import run_exports
+from dashboard.views.get_model import offer_model
+
+__all__ = ["page"]
+
+
+def page() -> None:
+    """Draw the page."""
+    with st.sidebar:
+        offer_model()
+        chosen = settings()
+    run = state.current_run()
+    if _buttons(run, chosen):
+        st.rerun()  # the buttons were drawn for the run as it was
+    if message := state.take_notice():
+        st.error(message, icon=":material/block:")
+    finished = run is not None and run.finished
+    result = live_view(run.id if run else None, finished=finished, key="live")
+    if result.done and not finished:
+        st.rerun()
+    if run and finished:
+        if run.saved:
+            run_exports(run.id, key="run")
+        else:
+            st.warning("This run could not be saved: the store of runs cannot be written.", icon=":material/save:")
+
+
+def _buttons(run: LiveRun | None, chosen: Settings) -> bool:
+    """Draw the buttons and do what the pressed one says; True if one was pressed.
+
+    Not by callbacks: a callback would start a run with the settings of the last drawing, and miss a
+    value that was typed and not yet confirmed when the button was pressed.
+    """
+    active = run is not None and not run.finished
+    paused = run is not None and run.paused
+    with st.container(horizontal=True, key="buttons"):
+        go = st.button("Run", type="primary", icon=":material/play_arrow:", disabled=active, key="go")
+        hold = st.button(
+            "Resume" if paused else "Pause",
+            icon=":material/resume:" if paused else ":material/pause:",
+            disabled=not active,
+            key="pause",
+        )
+        step = st.button(
+            "Step",
+            icon=":material/skip_next:",
+            disabled=active and not paused,
+            key="step",
+            help="One step: the guess, then its fate. Starts a run if there is none.",
+        )
+        stop = st.button("Stop", icon=":material/stop:", disabled=not active, key="stop")
+    if go:
+        _start(chosen, paused=False)
+    elif step:
+        stepped = run if run and active else _start(chosen, paused=True)
+        if stepped:
+            stepped.step()
+    elif run and hold:
+        if paused:
+            run.resume()
+        else:
+            run.pause()
+    elif run and stop:
+        run.stop()
+    return go or hold or step or stop
+
+
+def _start(chosen: Settings, *, paused: bool) -> LiveRun | None:
+    try:
+        run = registry.start(chosen.spec, state.owner(), steps_per_second=chosen.steps_per_second, paused=paused)
+    except TooManyRuns as full:
+        state.notice(str(full))
+        return None
+    state.show(run)
+    return run

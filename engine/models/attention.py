@@ -1,0 +1,83 @@
+"""Grouped-query attention over a cache of keys and values.
+
+After Ainslie et al., *GQA* (arXiv 2305.13245): query heads share key-value heads in groups.
+The cache is read through views; nothing in it is copied but when it grows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Cache", "attend"]
+
+Array = NDArray[np.float32]
+
+
+class Cache:
+    """Keys and values of every layer, with room that doubles when it runs out.
+
+    Parameters
+    ----------
+    n_layers, n_kv_heads, head_dim : int
+    limit : int
+        Tokens that it may ever hold.
+    room : int, default 256
+        Tokens that it has room for to begin with.
+    """
+
+    def __init__(self, n_layers: int, n_kv_heads: int, head_dim: int, limit: int, *, room: int = 256) -> None:
+        self._limit = limit
+        shape = (n_layers, n_kv_heads, min(room, limit), head_dim)
+        self.keys: Array = np.empty(shape, np.float32)  # (layers, kv_heads, room, head_dim)
+        self.values: Array = np.empty(shape, np.float32)  # (layers, kv_heads, room, head_dim)
+
+    def reserve(self, n_tokens: int) -> None:
+        """Make room for `n_tokens`, keeping what is there."""
+        room = self.keys.shape[2]
+        if n_tokens <= room:
+            return
+        self.keys, self.values = (
+            self._grown(array, min(self._limit, max(n_tokens, 2 * room))) for array in (self.keys, self.values)
+        )
+
+    @staticmethod
+    def _grown(array: Array, room: int) -> Array:
+        n_layers, n_kv_heads, n_tokens, head_dim = array.shape
+        larger = np.empty((n_layers, n_kv_heads, room, head_dim), np.float32)
+        larger[:, :, :n_tokens] = array
+        return larger
+
+
+def attend(queries: Array, keys: Array, values: Array) -> Array:
+    """What each query gathers from the values before and at its own place.
+
+    Parameters
+    ----------
+    queries : array, shape (n, n_heads, head_dim)
+        Of the last n of the `end` tokens.
+    keys, values : array, shape (n_kv_heads, end, head_dim)
+
+    Returns
+    -------
+    array, shape (n, n_heads * head_dim)
+    """
+    n_rows, n_heads, head_dim = queries.shape
+    n_kv_heads, end, _ = keys.shape
+    group = n_heads // n_kv_heads
+    # queries of one key-value head together: (n_kv_heads, n * group, head_dim)
+    grouped = (
+        queries.reshape(n_rows, n_kv_heads, group, head_dim).transpose(1, 0, 2, 3).reshape(n_kv_heads, -1, head_dim)
+    )
+    scale = np.float32(1 / math.sqrt(head_dim))
+    scores: Array = np.matmul(grouped * scale, keys.transpose(0, 2, 1))  # (n_kv_heads, n * group, end)
+    if n_rows > 1:
+        later = np.triu(np.ones((n_rows, n_rows), bool), 1)  # (n, n): of the last n places
+        scores[:, :, end - n_rows :][:, np.repeat(later, group, axis=0)] = -np.inf
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    gathered: Array = np.matmul(scores, values).reshape(n_kv_heads, n_rows, group, head_dim)
+    return gathered.transpose(1, 0, 2, 3).reshape(n_rows, -1)

@@ -1,0 +1,93 @@
+"""What a model and a tokenizer are to the engine, and what the catalogue hands out.
+
+A model is a function of the context. Its cache is its own business: it keeps the longest common
+prefix with what it has seen and feeds itself the rest, so rolling back needs no code elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.values import Tokens
+
+__all__ = ["Clock", "LoadedModel", "Logits", "Model", "Tokenizer"]
+
+Logits = NDArray[np.floating]
+Clock = Callable[[], float]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A function of the context: the same context gives the same rows whatever was asked before."""
+
+    @property
+    def name(self) -> str:
+        """How the model is called on the page and in exports."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Length of a row of logits."""
+
+    @property
+    def context_length(self) -> int:
+        """The longest context, in tokens, that may be given."""
+
+    def logits(self, context: Tokens, last: int = 1) -> Logits:
+        """The last `last` rows, shape (last, vocab); row i follows `context[: len(context) - last + 1 + i]`."""
+
+    def fork(self) -> Self:
+        """The same weights with a cache of their own, for use beside this one."""
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Text to ids and back. Every id has bytes; bytes of several ids may make up one character."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids."""
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """The ids that end a text."""
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `chat` can be asked for."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, control tokens in it not interpreted."""
+
+    def chat(self, text: str) -> list[int]:
+        """The ids of a conversation in which the user says `text` and the answer is due."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that this id stands for; for a control token, its name."""
+
+    def is_control(self, token: int) -> bool:
+        """Whether the id is a control token, which is no part of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A target ready to run, with what belongs to it.
+
+    Attributes
+    ----------
+    model, tokenizer
+        The target and its text side.
+    partner : Model or None
+        The draft model that ships with this target; None where there is none.
+    clock : Clock or None
+        A simulated clock that the model's calls push forward, in seconds; None for a real model.
+    """
+
+    model: Model
+    tokenizer: Tokenizer
+    partner: Model | None = None
+    clock: Clock | None = None

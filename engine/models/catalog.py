@@ -1,0 +1,186 @@
+"""The models by name: load one, pull one, add or remove one. `entries` is the list."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from engine.errors import ModelError, ModelNotFound, SettingError
+from engine.models.added import check_gguf, forget, read_added, write_added
+from engine.models.base import LoadedModel
+from engine.models.entries import (
+    EMBEDDED,
+    Entry,
+    added_entry,
+    entries,
+    is_ready,
+    path_of,
+    pulled_folder,
+    ready_path,
+    unknown,
+)
+from engine.models.loaded import LoadedFiles
+from engine.models.locks import file_lock
+from engine.models.markov import load_markov
+from engine.models.noisy import load_noisy
+from engine.models.pip import Cancelled, Progress, never
+from engine.models.pull import DOWNLOADS, fetch
+
+__all__ = ["Entry", "add", "entries", "is_ready", "load", "path_of", "pull", "remove"]
+
+_NAME = re.compile(r"[\w.+:-]+")
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    agreement: float = 0.0,
+    target_call_seconds: float = 0.0,
+    draft_call_seconds: float = 0.0,
+) -> LoadedModel:
+    """A model by its name, or from a GGUF file.
+
+    A file is read once; a second load is instant and has a cache of its own. Threads may load at
+    the same time.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name of `entries`, or a path: whatever ends in .gguf or has a path separator in it.
+    agreement, target_call_seconds, draft_call_seconds : float, default 0.0
+        For "markov" alone: see `engine.models.markov.load_markov`.
+
+    Raises
+    ------
+    ModelNotFound
+        If nothing is known by that name, it has not been pulled, or its file is not there.
+    ModelFileError
+        If the file is not a model that we run.
+    SettingError
+        If a setting of the embedded pair is out of range, or is given for another model.
+
+    Examples
+    --------
+    >>> load("markov").model.name
+    'markov'
+    """
+    name = str(name_or_path)
+    if name == "markov":
+        return load_markov(
+            agreement=agreement, target_call_seconds=target_call_seconds, draft_call_seconds=draft_call_seconds
+        )
+    for setting in (agreement, target_call_seconds, draft_call_seconds):
+        if setting != 0:
+            raise SettingError(
+                f"agreement and simulated call times are for the embedded model markov; leave them at 0 for {name}"
+            )
+    if name == "noisy":
+        return load_noisy()
+    if _is_path(name):
+        path = Path(name).expanduser()
+        return _files.load(path, path.stem)
+    return _files.load(ready_path(name), name)
+
+
+def pull(name: str, progress: Progress | None = None, cancelled: Cancelled = never) -> Path:
+    """Fetch a model through the user's own pip, unless it is here already.
+
+    Parameters
+    ----------
+    name : str
+    progress : callable, optional
+        Told (bytes fetched, bytes in all); the first number never falls.
+    cancelled : callable
+        Asked a few times a second; True ends the pull.
+
+    Returns
+    -------
+    Path
+        The GGUF in the cache folder.
+
+    Raises
+    ------
+    ModelNotFound
+        If no model to pull has that name.
+    DownloadError
+        If it could not be fetched, or the pull was cancelled; see `engine.models.pull.fetch`.
+    """
+    if name not in DOWNLOADS:
+        if name in EMBEDDED:
+            raise ModelNotFound(f"{name} is embedded: it needs no download")
+        raise ModelNotFound(f"there is no model {name!r} to pull; choose {' or '.join(DOWNLOADS)}")
+    return fetch(DOWNLOADS[name], pulled_folder(), progress, cancelled)
+
+
+def add(path: str | Path, name: str | None = None) -> Entry:
+    """Give a GGUF file a name; the file stays where it is.
+
+    Parameters
+    ----------
+    path : str or Path
+    name : str, optional
+        The file's own name without .gguf if not given. Adding the same name and file again is fine.
+
+    Raises
+    ------
+    ModelNotFound
+        If there is no such file.
+    ModelFileError
+        If it is not a GGUF.
+    SettingError
+        If the name is taken, or cannot be told from a path.
+    """
+    place = Path(path).expanduser().absolute()
+    check_gguf(place)
+    if name is None:
+        name = re.sub(r"[^\w.+:-]+", "-", place.stem)
+    if not _NAME.fullmatch(name) or _is_path(name):
+        raise SettingError(
+            f"a model cannot be named {name!r}; use letters, digits and . _ + : - and do not end in .gguf"
+        )
+    if name in EMBEDDED or name in DOWNLOADS or read_added().get(name, place) != place:
+        raise SettingError(f"the name {name} is taken; choose another with --name, or remove that model first")
+    write_added(name, place)
+    return added_entry(name, place)
+
+
+def remove(name: str) -> None:
+    """Take an added model off the list (its file stays), or delete a pulled one.
+
+    Raises
+    ------
+    SettingError
+        If the model is embedded.
+    ModelNotFound
+        If there is nothing of that name to remove.
+    ModelError
+        If a pulled file cannot be deleted.
+    """
+    if name in EMBEDDED:
+        raise SettingError(f"{name} is embedded in Draftscope and cannot be removed")
+    if name in DOWNLOADS:
+        path = path_of(name)
+        if path is None:
+            raise ModelNotFound(f"{name} is not here: it was never pulled, or has been removed already")
+        try:
+            with file_lock(path.with_name(f"{path.name}.lock")):
+                path.unlink(missing_ok=True)
+        except OSError as failure:
+            raise ModelError(f"{path} cannot be deleted: {failure.strerror}") from failure
+    elif name in read_added():
+        forget(name)
+    else:
+        raise ModelNotFound(unknown(name))
+
+
+def _read(path: Path, name: str) -> LoadedModel:
+    from engine.models.gguf_loader import load_gguf  # heavy: only for real models
+
+    return load_gguf(path, name=name)
+
+
+_files = LoadedFiles(_read)
+
+
+def _is_path(name: str) -> bool:
+    return name.lower().endswith(".gguf") or "/" in name or "\\" in name

@@ -1,0 +1,175 @@
+"""A GGUF file: its metadata as Python values, its tensors as float32 arrays.
+
+The `gguf` package, which belongs to llama.cpp, reads and de-quantises; this file turns whatever
+it stumbles over into an error that a user can act on.  It knows nothing of models: see
+`architecture` and `weights` for that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import ModelFileError, ModelNotFound
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader, ReaderTensor
+
+__all__ = ["GGUFFile", "read_gguf"]
+
+Value = TypeVar("Value", str, int, float, bool)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GGUFFile:
+    """An open file: the tensors stay on disk until they are asked for.
+
+    Attributes
+    ----------
+    path : Path
+    fields : mapping
+        Metadata key to str, int, float, bool or a list of these.
+    tensors : mapping
+        Tensor name to the package's view of it.
+    """
+
+    path: Path
+    fields: Mapping[str, Any]
+    tensors: Mapping[str, ReaderTensor]
+
+    def value(self, key: str, kind: type[Value], default: Value | None = None) -> Value:
+        """The metadata at `key`, as a `kind`.
+
+        Raises
+        ------
+        ModelFileError
+            If the key is absent and there is no default, or it holds something else.
+        """
+        found = self.fields.get(key, default)
+        if found is None:
+            raise ModelFileError(f"{self.path} has no {key}, which is needed to run it; convert the model again")
+        if kind is float and type(found) is int:
+            found = float(found)
+        if type(found) is not kind or (isinstance(found, float) and not math.isfinite(found)):
+            raise ModelFileError(
+                f"{self.path} has {str(found)[:60]!r} as {key}; expected a value of type {kind.__name__}"
+            )
+        return found
+
+    def tensor(self, name: str, *shape: int) -> NDArray[np.float32]:
+        """The tensor `name`, de-quantised, checked to have `shape` (rows first).
+
+        Raises
+        ------
+        ModelFileError
+            If it is absent, has another shape, is quantised in a way that the `gguf` package
+            cannot undo, or holds values that are not finite.
+        """
+        from gguf import dequantize
+
+        if name not in self.tensors:
+            raise ModelFileError(
+                f"{self.path} has no tensor {name}; the file is incomplete or not the kind of model that it says it is"
+            )
+        tensor = self.tensors[name]
+        try:
+            # copied: float32 tensors come back as views of the file, which may change or go
+            with np.errstate(all="ignore"):  # what is not finite is refused below
+                array = np.array(dequantize(tensor.data, tensor.tensor_type), np.float32, order="C")
+        except (NotImplementedError, ValueError) as error:
+            raise ModelFileError(
+                f"{self.path} stores {name} as {tensor.tensor_type.name}, which the installed gguf package cannot "
+                "de-quantise; use a file of another quantisation, such as Q8_0, or a newer gguf package"
+            ) from error
+        if array.shape != shape:
+            raise ModelFileError(f"{self.path} has {name} of shape {array.shape}; its metadata promise {shape}")
+        if not np.isfinite(array.sum(dtype=np.float64)):
+            raise ModelFileError(f"{self.path} has values in {name} that are not finite; the file is damaged")
+        return array
+
+
+def read_gguf(path: Path | str) -> GGUFFile:
+    """Open the GGUF file at `path` and read its metadata.
+
+    Parameters
+    ----------
+    path : Path or str
+
+    Raises
+    ------
+    ModelNotFound
+        If there is nothing at `path`.
+    ModelFileError
+        If it is not a GGUF file, is cut short, or is one part of several.
+
+    Examples
+    --------
+    >>> read_gguf("no-such-file.gguf")
+    Traceback (most recent call last):
+    engine.errors.ModelNotFound: there is no file no-such-file.gguf; give the path of a GGUF file
+    """
+    path = Path(path)
+    _check_magic(path)
+    reader = _reader(path)
+    try:
+        fields = {key: field.contents() for key, field in reader.fields.items()}
+    except (ValueError, IndexError) as error:
+        raise _damaged(path, error) from error
+    n_parts = fields.get("split.count", 1)
+    if n_parts != 1:
+        raise ModelFileError(
+            f"{path} is one part of a model split over {n_parts} files; join them first (llama-gguf-split --merge)"
+        )
+    return GGUFFile(path, fields, {tensor.name: tensor for tensor in reader.tensors})
+
+
+def _check_magic(path: Path) -> None:
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a directory; give the path of the GGUF file in it")
+    if not path.exists():
+        raise ModelNotFound(f"there is no file {path}; give the path of a GGUF file")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}; check that you may read it") from error
+    if magic != b"GGUF":
+        begins = f"begins with {magic!r}" if magic else "is empty"
+        raise ModelFileError(f"{path} is not a GGUF file: it {begins}, a GGUF file begins with b'GGUF'")
+
+
+def _reader(path: Path) -> GGUFReader:
+    from gguf import GGUFReader
+
+    class Reader(GGUFReader):
+        """The package's reader over a plain array: slicing a memmap a million times takes seconds."""
+
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, np.asarray(value) if name == "data" else value)
+
+    try:
+        with np.errstate(over="raise"):  # a damaged length must not wrap around
+            reader = Reader(path)
+    except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, MemoryError, OSError, RuntimeError) as error:
+        if "GGMLQuantizationType" in str(error):
+            raise ModelFileError(
+                f"{path} has a tensor type that the installed gguf package does not know ({error}); "
+                "use a file of another quantisation, or a newer gguf package"
+            ) from error
+        raise _damaged(path, error) from error
+    if reader.byte_order != "I":
+        raise ModelFileError(f"{path} was written for machines of the other byte order; convert the model again")
+    return reader
+
+
+def _damaged(path: Path, error: Exception) -> ModelFileError:
+    size = path.stat().st_size
+    return ModelFileError(
+        f"{path} ({size:,} bytes) is cut short or damaged; fetch it again (the reader says: {str(error)[:200]})"
+    )

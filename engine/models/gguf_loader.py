@@ -1,0 +1,45 @@
+"""A GGUF file as a target ready to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.errors import ModelFileError
+from engine.models.architecture import architecture_of
+from engine.models.base import LoadedModel
+from engine.models.gguf import read_gguf
+from engine.models.tokenizer import GGUFTokenizer
+from engine.models.transformer import Transformer
+from engine.models.weights import load_weights
+
+__all__ = ["load_gguf"]
+
+
+def load_gguf(path: Path | str, *, name: str | None = None) -> LoadedModel:
+    """The model and the tokenizer in the GGUF file at `path`.
+
+    Everything that can be refused from the metadata is refused before the weights are read.
+
+    Parameters
+    ----------
+    path : Path or str
+    name : str, optional
+        How to call the model; without one, the file's name without its ending.
+
+    Raises
+    ------
+    ModelNotFound
+        If there is no such file.
+    ModelFileError
+        If the file is not a GGUF, is cut short, or holds a model that we do not run.
+    """
+    file = read_gguf(path)
+    architecture = architecture_of(file)
+    tokenizer = GGUFTokenizer(file)
+    if tokenizer.vocab_size != architecture.vocab_size:
+        raise ModelFileError(
+            f"{path} has {tokenizer.vocab_size} tokens and an embedding of {architecture.vocab_size} rows; "
+            "expected one row per token, so the file is damaged or was converted wrongly"
+        )
+    weights = load_weights(file, architecture)
+    return LoadedModel(Transformer(architecture, weights, name=name or Path(path).stem), tokenizer)

@@ -1,0 +1,183 @@
+"""A Llama-style transformer in numpy: float32, a cache of keys and values, nothing compiled.
+
+Follows the layer of Touvron et al., *LLaMA* (arXiv 2302.13971), with the biases of Qwen 2 and the
+QK-norm of Qwen 3.  Reading the weights from memory is what a token costs, so a few rows go through
+each block of a matrix while it is in the processor's cache: five rows cost far less than five
+tokens.  Up to `N_SEPARATE_ROWS` rows are computed one by one within each block, so that a row
+comes out the same, bit for bit, whatever rows are beside it.  That makes greedy speculative text
+equal to greedy plain text.
+
+Not here: packed (quantised) products, batches of several contexts, sliding windows, experts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import PromptError
+from engine.models.architecture import Architecture
+from engine.models.attention import Cache, attend
+from engine.models.base import Logits
+from engine.models.rope import rotate, turns
+from engine.models.weights import Layer, Weights
+from engine.values import Tokens
+
+__all__ = ["Transformer"]
+
+Array = NDArray[np.float32]
+
+N_SEPARATE_ROWS = 9  # a draft of 8 tokens and the token before it
+CHUNK = 256  # rows that go through the layers at once; bounds the memory of a long prompt
+BLOCK = 2**20  # weights that rows are multiplied with while they are in the cache: 4 MB
+
+
+class Transformer:
+    """A model read from a file; see `Model` for what it promises.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    weights : Weights
+        Shared, never written to.
+    name : str
+    """
+
+    def __init__(self, architecture: Architecture, weights: Weights, *, name: str) -> None:
+        self.name = name
+        self.vocab_size = architecture.vocab_size
+        self.context_length = architecture.context_length
+        self._architecture = architecture
+        self._weights = weights
+        self._cache = Cache(
+            architecture.n_layers, architecture.n_kv_heads, architecture.head_dim, architecture.context_length
+        )
+        self._cached: NDArray[np.int64] = np.empty(0, np.int64)  # the ids whose keys and values the cache holds
+
+    def fork(self) -> Transformer:
+        """The same weights with an empty cache of their own."""
+        return Transformer(self._architecture, self._weights, name=self.name)
+
+    def logits(self, context: Tokens, last: int = 1) -> Logits:
+        """See `Model.logits`; float32, shape (last, vocab_size).
+
+        Raises
+        ------
+        PromptError
+            If the context is empty, longer than `context_length` or holds an id outside the
+            vocabulary, or if `last` is not from 1 to its length.
+        """
+        ids = self._checked(context, last)
+        first_asked = len(ids) - last
+        kept = min(self._n_common(ids), first_asked)
+        rows = np.empty((last, self.vocab_size), np.float32)
+        for start, stop in _spans(kept, first_asked, len(ids)):
+            hidden = self._feed(ids, start, stop)  # (stop - start, width)
+            asked = max(start, first_asked)
+            if asked < stop:
+                rows[asked - first_asked : stop - first_asked] = _product(hidden[asked - start :], self._weights.head)
+        return rows
+
+    def _checked(self, context: Tokens, last: int) -> NDArray[np.int64]:
+        ids = np.asarray(context)
+        if ids.ndim != 1 or len(ids) == 0:
+            raise PromptError(f"{self.name} was given no tokens; a context needs at least one")
+        if len(ids) > self.context_length:
+            raise PromptError(
+                f"{self.name} was given {len(ids)} tokens and takes at most {self.context_length}; shorten the text"
+            )
+        if ids.dtype.kind not in "iu":
+            raise PromptError(
+                f"{self.name} was given {ids.dtype} values; a context is made of whole numbers, token ids"
+            )
+        outside = (ids < 0) | (ids >= self.vocab_size)
+        if outside.any():
+            raise PromptError(
+                f"{self.name} was given the id {ids[outside][0]}; its ids go from 0 to {self.vocab_size - 1}"
+            )
+        if not 1 <= last <= len(ids):
+            raise PromptError(f"{self.name} was asked for the last {last} rows of {len(ids)}; ask for 1 to {len(ids)}")
+        return ids.astype(np.int64)
+
+    def _n_common(self, ids: NDArray[np.int64]) -> int:
+        n_both = min(len(ids), len(self._cached))
+        different = np.flatnonzero(ids[:n_both] != self._cached[:n_both])
+        return int(different[0]) if len(different) else n_both
+
+    def _feed(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
+        """Run the tokens start to stop - 1 behind those in the cache; their normed hidden rows."""
+        self._cached = ids[:start]  # what follows is about to be overwritten
+        self._cache.reserve(stop)
+        weights, epsilon = self._weights, self._architecture.norm_epsilon
+        angles = turns(weights.rope, start, stop)
+        hidden = weights.embedding[ids[start:stop]]  # (n, width)
+        with np.errstate(over="ignore"):  # exp(-gate) may be inf, and 1 / (1 + inf) is the 0 it should be
+            for index, layer in enumerate(weights.layers):
+                hidden = hidden + self._attention(index, layer, _norm(hidden, layer.attention_norm, epsilon), angles)
+                hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
+        self._cached = ids[:stop]
+        return _norm(hidden, weights.final_norm, epsilon)
+
+    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
+        shape, epsilon = self._architecture, self._architecture.norm_epsilon
+        qkv = _product(rows, layer.qkv)
+        if layer.qkv_bias is not None:
+            qkv = qkv + layer.qkv_bias
+        heads = qkv.reshape(len(rows), -1, shape.head_dim)  # (n, n_heads + 2 n_kv_heads, head_dim)
+        first_key, first_value = shape.n_heads, shape.n_heads + shape.n_kv_heads
+        if layer.query_norm is not None and layer.key_norm is not None:
+            heads[:, :first_key] = _norm(heads[:, :first_key], layer.query_norm, epsilon)
+            heads[:, first_key:first_value] = _norm(heads[:, first_key:first_value], layer.key_norm, epsilon)
+        rotate(heads[:, :first_value], *angles)
+        start = len(self._cached)
+        stop = start + len(rows)
+        keys, values = self._cache.keys[index], self._cache.values[index]  # (n_kv_heads, room, head_dim)
+        keys[:, start:stop] = heads[:, first_key:first_value].transpose(1, 0, 2)
+        values[:, start:stop] = heads[:, first_value:].transpose(1, 0, 2)
+        queries = heads[:, :first_key]
+        if len(rows) > N_SEPARATE_ROWS:
+            mixed = attend(queries, keys[:, :stop], values[:, :stop])
+        else:
+            ends = range(start + 1, stop + 1)
+            mixed = np.concatenate(
+                [attend(queries[i : i + 1], keys[:, :end], values[:, :end]) for i, end in enumerate(ends)]
+            )
+        return _product(mixed, layer.output)
+
+
+def _spans(start: int, first_asked: int, stop: int) -> list[tuple[int, int]]:
+    """The pieces in which tokens start to stop - 1 are fed: all at once if few, else the asked rows apart."""
+    if stop - start <= N_SEPARATE_ROWS:
+        return [(start, stop)]
+    return [
+        (low, min(low + CHUNK, end))
+        for begin, end in ((start, first_asked), (first_asked, stop))
+        for low in range(begin, end, CHUNK)
+    ]
+
+
+def _product(rows: Array, matrix: Array) -> Array:
+    """`rows @ matrix.T`: rows (n, inputs), matrix (outputs, inputs), result (n, outputs)."""
+    if len(rows) > N_SEPARATE_ROWS:
+        return rows @ matrix.T
+    columns = rows[:, :, None]  # (n, inputs, 1): numpy multiplies each by itself
+    n_outputs, n_inputs = matrix.shape
+    n_at_once = max(1, BLOCK // n_inputs)
+    result = np.empty((len(rows), n_outputs), np.float32)
+    for low in range(0, n_outputs, n_at_once):
+        high = low + n_at_once
+        np.matmul(matrix[low:high], columns, out=result[:, low:high, None])
+    return result
+
+
+def _norm(rows: Array, weight: Array, epsilon: float) -> Array:
+    """RMS norm over the last axis: rows (..., width), weight (width,)."""
+    mean_square = np.vecdot(rows, rows)[..., None] / np.float32(rows.shape[-1])
+    normed: Array = rows / np.sqrt(mean_square + np.float32(epsilon)) * weight
+    return normed
+
+
+def _feed_forward(layer: Layer, rows: Array) -> Array:
+    both = _product(rows, layer.gate_up)  # (n, 2 * ffn_width)
+    gate, up = np.split(both, 2, axis=1)  # (n, ffn_width) each
+    return _product(gate / (1 + np.exp(-gate)) * up, layer.down)

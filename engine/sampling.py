@@ -1,0 +1,227 @@
+"""From logits to a law, from a law to a token, and the random numbers in between.
+
+`law` is the one place where temperature, top-k and top-p are applied: the target's rows, the
+draft's rows, log-probabilities and the tests all go through it, so that both sides of every
+acceptance test speak of the same processed distribution.  Temperature 0 gives a one-hot law
+and pays for no softmax.
+
+Order of processing: temperature, top-k, top-p (as in vLLM and Hugging Face transformers).
+Random numbers are keyed by (seed, position, purpose) with numpy's counter-based Philox, after
+Salmon et al., *Parallel Random Numbers: As Easy as 1, 2, 3* (SC 2011); no stream is shared,
+so the draw at a position does not depend on what happened before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import SettingError
+
+__all__ = ["Dense", "Law", "Noise", "OneHot", "Purpose", "Rows", "Sampling", "law"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How logits become a law.
+
+    Parameters
+    ----------
+    temperature : float, default 0.7
+        Logits are divided by it; 0 means the argmax (lowest id on a tie). Finite, not negative.
+    top_k : int, default 0
+        Keep the k most probable tokens, and all that tie with the k-th; 0 keeps every token.
+    top_p : float, default 1.0
+        Keep the smallest set of most probable tokens whose mass reaches top_p; in (0, 1].
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its range.
+
+    Examples
+    --------
+    >>> Sampling(temperature=0).greedy
+    True
+    """
+
+    temperature: float = 0.7
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise SettingError(
+                f"temperature is {self.temperature}; it must be a number from 0 up "
+                "(0 takes the most probable token, 1 leaves the model's law as it is)"
+            )
+        if not isinstance(self.top_k, Integral) or self.top_k < 0:
+            raise SettingError(f"top_k is {self.top_k}; it must be a whole number from 0 up (0 keeps every token)")
+        if not 0 < self.top_p <= 1:
+            raise SettingError(f"top_p is {self.top_p}; it must be above 0 and at most 1 (1 keeps every token)")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the law is one-hot at the argmax."""
+        return self.temperature == 0
+
+
+@dataclass(frozen=True, slots=True)
+class OneHot:
+    """The law of a deterministic choice: all mass on one token, no row of vocabulary size."""
+
+    token: int
+
+    def prob(self, token: int) -> float:
+        """Probability of `token`."""
+        return 1.0 if token == self.token else 0.0
+
+    def draw(self, uniform: float) -> int:
+        """The token; `uniform` is not needed."""
+        return self.token
+
+    def dense(self, vocab_size: int) -> Array:
+        """The row, shape (vocab_size,)."""
+        row = np.zeros(vocab_size)
+        row[self.token] = 1.0
+        return row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """A law given by its row of probabilities, float64, shape (vocab,)."""
+
+    probs: Array
+
+    def prob(self, token: int) -> float:
+        """Probability of `token`; 0 for an id behind the end of the row."""
+        return float(self.probs[token]) if token < len(self.probs) else 0.0
+
+    def draw(self, uniform: float) -> int:
+        """The token at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
+        cumulative = np.cumsum(self.probs)
+        token = int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"))
+        if token < len(cumulative):
+            return token
+        return int(np.flatnonzero(self.probs)[-1])  # uniform * total was rounded up to the total
+
+    def dense(self, vocab_size: int) -> Array:
+        """The row, shape (vocab_size,)."""
+        return self.probs
+
+
+Law = OneHot | Dense
+
+
+def law(logits: NDArray[np.floating], sampling: Sampling) -> Law:
+    """The processed law of one row of logits.
+
+    Parameters
+    ----------
+    logits : array, shape (vocab,)
+        Natural-log scores up to a constant; -inf bans a token. At least one must be finite.
+    sampling : Sampling
+
+    Returns
+    -------
+    Law
+        `OneHot` at temperature 0, else `Dense` with a float64 row that sums to 1.
+
+    Examples
+    --------
+    >>> law(np.log([0.5, 0.3, 0.2]), Sampling(temperature=1, top_k=2)).dense(3).round(3).tolist()
+    [0.625, 0.375, 0.0]
+    >>> law(np.array([1.0, 3.0, 3.0]), Sampling(temperature=0))
+    OneHot(token=1)
+    """
+    if sampling.greedy:
+        return OneHot(int(np.argmax(logits)))
+    scores = np.asarray(logits, dtype=np.float64)
+    if 0 < sampling.top_k < len(scores):
+        kth = np.partition(scores, -sampling.top_k)[-sampling.top_k]
+        scores = np.where(scores >= kth, scores, -np.inf)
+    with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
+        probs = np.exp((scores - scores.max()) / sampling.temperature)
+    probs /= probs.sum()
+    if sampling.top_p < 1:
+        order = np.argsort(-probs, kind="stable")
+        n_kept = int(np.searchsorted(np.cumsum(probs[order]), sampling.top_p)) + 1
+        probs[order[n_kept:]] = 0.0
+        probs /= probs.sum()
+    return Dense(probs)
+
+
+class Rows:
+    """The target's rows of one step, each processed only when a rule asks for it.
+
+    Parameters
+    ----------
+    logits : array, shape (n, vocab)
+        Row i belongs to position i of the step; the last one is the row behind the draft.
+    sampling : Sampling
+    """
+
+    def __init__(self, logits: NDArray[np.floating], sampling: Sampling) -> None:
+        self._logits = logits
+        self._sampling = sampling
+        self._laws: dict[int, Law] = {}
+
+    def law(self, index: int) -> Law:
+        """The processed law at position `index` of the step."""
+        if index not in self._laws:
+            self._laws[index] = law(self._logits[index], self._sampling)
+        return self._laws[index]
+
+    def logit(self, index: int, token: int) -> float:
+        """The raw logit of `token` at position `index` of the step."""
+        return float(self._logits[index, token])
+
+    def margin(self, index: int) -> float | None:
+        """How far the best logit is ahead of the second best at temperature 0, where rounding may flip the two.
+
+        None at other temperatures, and where there is only one token.
+        """
+        row = self._logits[index]
+        if not self._sampling.greedy or len(row) < 2:
+            return None
+        best = int(np.argmax(row))
+        others = np.delete(row, best)
+        return float(row[best] - others.max())
+
+
+class Purpose(IntEnum):
+    """What a random number is for: no two purposes at one position share a draw."""
+
+    DRAFT = 0
+    ACCEPT = 1
+    TARGET = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Uniform numbers in [0, 1) keyed by (seed, position, purpose).
+
+    Examples
+    --------
+    >>> Noise(7).uniform(12, Purpose.ACCEPT) == Noise(7).uniform(12, Purpose.ACCEPT)
+    True
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.seed, Integral) and 0 <= self.seed < 2**64):
+            raise SettingError(f"seed is {self.seed}; it must be a whole number from 0 to 2**64 - 1")
+
+    def uniform(self, position: int, purpose: Purpose) -> float:
+        """The number for the token at absolute `position` (prompt included)."""
+        counter: Sequence[int] = (0, position, int(purpose), 0)
+        return float(np.random.Generator(np.random.Philox(key=self.seed, counter=counter)).random())

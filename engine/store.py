@@ -1,0 +1,138 @@
+"""Runs on disk, in one SQLite file: written step by step, read by any number of readers.
+
+A run that is being written shows as "running", wherever its writer is; one whose writer has gone
+without a word shows as "interrupted", with the figures of the steps that reached the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.database import connect, opened
+from engine.errors import StoreError
+from engine.life_sign import LifeSign
+from engine.run_writer import RunWriter
+from engine.spec import RunSpec, versions
+from engine.stored_run import RUN_ID, RunState, StoredRun, events_of, find, rows, settled, stored_run
+from engine.values import Event
+
+__all__ = ["RunState", "RunStore", "StoredRun"]
+
+
+class RunStore:
+    """The history of runs.
+
+    Every method opens the file anew, so that a store may be shared by threads and many may be used
+    at once; a file that is missing is made.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; `runs.sqlite` in the user's data folder (`engine.folders.data_folder`) by default.
+    now : callable, optional
+        Gives the time at which a run begins, with its zone.
+
+    Raises
+    ------
+    StoreError
+        Here and in every method: if the file cannot be read or written, is no run store, or comes
+        from a newer version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from engine.spec import build
+    >>> spec = RunSpec(prompt="The draft", max_tokens=5)
+    >>> with TemporaryDirectory() as folder:
+    ...     store = RunStore(Path(folder) / "runs.sqlite")
+    ...     with store.begin(spec) as writer:
+    ...         for event in build(spec).events():
+    ...             writer.add(event)
+    ...     [run] = store.runs()
+    ...     run.state, run.record["tokens_generated"], run.spec == spec
+    ('finished', 5, True)
+    """
+
+    def __init__(self, path: Path | None = None, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        if path is None:
+            from engine.folders import data_folder  # imported here: a store with a path of its own needs no folder
+
+            path = data_folder() / "runs.sqlite"
+        self.path = path
+        self._now = now
+        connect(path).close()
+
+    def begin(self, spec: RunSpec, *, run_id: str | None = None) -> RunWriter:
+        """Enter a new run, and hand over what takes its events.
+
+        Parameters
+        ----------
+        spec : RunSpec
+        run_id : str, optional
+            Letters, digits, "-" and "_"; by default 16 hex digits that nobody guesses.
+        """
+        if run_id is None:
+            run_id = secrets.choice("abcdef") + secrets.token_hex(8)[1:]  # a letter first: never read as a number
+        if not RUN_ID.fullmatch(run_id):
+            raise StoreError(f"the run id is {run_id!r}; use up to 64 letters, digits, '-' and '_', a letter first")
+        return RunWriter(
+            self.path,
+            run_id,
+            created_at=self._now().astimezone(UTC).isoformat(timespec="seconds"),
+            spec=json.dumps(json.loads(spec.to_json())),  # in ASCII: a prompt may hold what is not valid Unicode
+            versions=json.dumps(versions()),
+        )
+
+    def runs(self) -> list[StoredRun]:
+        """All runs, the newest first."""
+        with opened(self.path) as connection:
+            return [stored_run(settled(connection, row, self.path)) for row in rows(connection)]
+
+    def get(self, run_id: str) -> StoredRun:
+        """The run of that id, or whose id alone begins with it.
+
+        Raises
+        ------
+        StoreError
+            If there is no such run, or more than one.
+        """
+        with opened(self.path) as connection:
+            return stored_run(settled(connection, find(connection, run_id), self.path))
+
+    def events(self, run_id: str) -> Iterator[Event]:
+        """The events of a run, as many as have reached the disk.
+
+        A closed run gives back every event of `engine.decode.decode`. `Drafted` events are made again
+        from their steps, which hold all that they say.
+
+        Raises
+        ------
+        StoreError
+            As for `get`; and, while reading on, if an event is damaged or from a newer version.
+        """
+        with opened(self.path) as connection:
+            return events_of(connection, find(connection, run_id))
+
+    def delete(self, run_ids: Iterable[str]) -> int:
+        """Delete runs for good and return how many: all of them, or none if one cannot be.
+
+        Raises
+        ------
+        StoreError
+            As for `get`; and if a run is being written.
+        """
+        with opened(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")  # closing takes back what was not committed
+            chosen = {row.number: row for row in (find(connection, run_id) for run_id in run_ids)}
+            for row in chosen.values():
+                if row.state == "running" and LifeSign(self.path, row.id).held():
+                    raise StoreError(f"the run {row.id} is being written; stop it before you delete it")
+                connection.execute("DELETE FROM runs WHERE number = ?", (row.number,))
+            connection.execute("COMMIT")
+        for row in chosen.values():
+            LifeSign(self.path, row.id).release()
+        return len(chosen)

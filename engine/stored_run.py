@@ -1,0 +1,160 @@
+"""A run as the store has it, and how it is read from the rows of the database."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.errors import SettingError, StoreError
+from engine.event_json import event_from_json
+from engine.life_sign import LifeSign
+from engine.report import Report
+from engine.run_writer import record_json
+from engine.spec import RunSpec
+from engine.values import Drafted, Event, Step
+
+__all__ = ["RUN_ID", "Row", "RunState", "StoredRun", "events_of", "find", "rows", "settled", "stored_run"]
+
+RunState = Literal["running", "finished", "interrupted"]
+
+RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
+
+SELECT = "SELECT number, id, created_at, state, spec, versions, record FROM runs"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run as the store has it.
+
+    Attributes
+    ----------
+    id : str
+    created_at : str
+        When it began: UTC, ISO 8601.
+    state : RunState
+        "finished" says that the run came to its end, be it by an error or a cancel: see
+        `record["finish_reason"]`.
+    spec : RunSpec
+        What it was asked to do.
+    versions : dict
+        What it was made with; see `engine.spec.versions`.
+    record : dict
+        What `engine.report.Report.record` says of it, as JSON gives it back; the figures so far
+        while it is running.
+    """
+
+    id: str
+    created_at: str
+    state: RunState
+    spec: RunSpec
+    versions: dict[str, str]
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table of runs; see `engine.migrations`."""
+
+    number: int
+    id: str
+    created_at: str
+    state: RunState
+    spec: str
+    versions: str
+    record: str | None
+
+
+def rows(connection: sqlite3.Connection) -> list[Row]:
+    """All rows, the newest first."""
+    return [Row(*values) for values in connection.execute(f"{SELECT} ORDER BY number DESC")]
+
+
+def find(connection: sqlite3.Connection, run_id: str) -> Row:
+    """The row of that id, or whose id alone begins with it.
+
+    Raises
+    ------
+    StoreError
+        If there is no such run, or more than one.
+    """
+    found: list[Row] = []
+    if RUN_ID.fullmatch(run_id):
+        matches = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id = ?1 DESC, number DESC"
+        found = [Row(*values) for values in connection.execute(f"{SELECT} {matches}", (run_id,))]
+    if not found:
+        raise StoreError(f"there is no run {run_id!r}; `python -m engine runs list` names all runs")
+    if len(found) > 1 and found[0].id != run_id:
+        candidates = ", ".join(row.id for row in found[:5]) + (", ..." if len(found) > 5 else "")
+        raise StoreError(f"{len(found)} runs begin with {run_id!r}: {candidates}; give more of the id")
+    return found[0]
+
+
+def events_of(connection: sqlite3.Connection, row: Row) -> Iterator[Event]:
+    """The events of a run, all of them read at once and turned into values one by one."""
+    number = (row.number,)
+    started, finished = connection.execute("SELECT started, finished FROM runs WHERE number = ?", number).fetchone()
+    steps = connection.execute("SELECT event FROM steps WHERE run = ? ORDER BY step", number)
+    return _events([text for text in (started, *(text for (text,) in steps), finished) if text is not None])
+
+
+def _events(texts: Iterable[str]) -> Iterator[Event]:
+    for event in map(event_from_json, texts):
+        if isinstance(event, Step):
+            yield _guess(event)
+        yield event
+
+
+def _guess(step: Step) -> Drafted:
+    """The `Drafted` event of a step: the step holds all that it said."""
+    drafted = [decision for decision in step.decisions if decision.draft_token is not None]
+    tokens = tuple(decision.draft_token for decision in drafted if decision.draft_token is not None)
+    texts = tuple(decision.draft_text for decision in drafted)
+    return Drafted(step.index, step.context_length, tokens, texts, step.draft_seconds, step.note)
+
+
+def settled(connection: sqlite3.Connection, row: Row, store: Path) -> Row:
+    """The row with its record, and "interrupted" if it says "running" and nobody writes it any more."""
+    if row.state != "running":
+        return row
+    life = LifeSign(store, row.id)
+    alive = life.held()
+    latest = connection.execute(f"{SELECT} WHERE number = ?", (row.number,)).fetchone()
+    if latest is None:  # deleted between two looks
+        return replace(row, state="interrupted", record=record_json(Report()))
+    if Row(*latest).state != "running":  # ended between two looks
+        return Row(*latest)
+    record = record_json(Report(events_of(connection, row)))
+    if alive:
+        return replace(row, record=record)
+    with suppress(sqlite3.OperationalError):  # kept for the next reader, if the file may be written
+        connection.execute(
+            "UPDATE runs SET state = 'interrupted', record = ? WHERE number = ? AND state = 'running'",
+            (record, row.number),
+        )
+        life.release()
+    return replace(row, state="interrupted", record=record)
+
+
+def stored_run(row: Row) -> StoredRun:
+    """The run of a row that is `settled`.
+
+    Raises
+    ------
+    StoreError
+        If the row is damaged or from a newer version.
+    """
+    try:
+        spec = RunSpec.from_json(row.spec)
+        kept, record = json.loads(row.versions), json.loads(row.record or "null")
+    except (SettingError, ValueError) as failure:
+        raise StoreError(
+            f"the run {row.id} cannot be read: {failure}. If a newer version of Draftscope wrote it, update; "
+            f"or delete it: `python -m engine runs delete {row.id}`"
+        ) from failure
+    return StoredRun(row.id, row.created_at, row.state, spec, kept, record)

@@ -1,0 +1,118 @@
+"""Ids to text, one token at a time.
+
+A token stands for bytes, and a character may be spread over several tokens.  `TextStream` hands
+out text as soon as it is whole; a token that only begins a character shows its bytes, never the
+replacement character U+FFFD.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.models.base import Tokenizer
+
+__all__ = ["Piece", "TextStream", "find_stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token as text.
+
+    Attributes
+    ----------
+    shown : str
+        What to show for this token: its text, or its bytes (`<F0 9F>`) while a character is not whole.
+    text : str
+        What the token adds to the text: "" while a character is not whole, and for control tokens.
+    parts : int
+        Over how many tokens the first character of `text` is spread; 1 as a rule.
+    """
+
+    shown: str
+    text: str
+    parts: int = 1
+
+
+class TextStream:
+    """Incremental decoding of a sequence of ids.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer or None
+        None where the model has no text side: every piece is empty then.
+
+    Examples
+    --------
+    >>> from engine.models.base import Tokenizer
+    >>> class Bytes:
+    ...     def token_bytes(self, token): return bytes([token])
+    ...     def is_control(self, token): return False
+    >>> stream = TextStream(Bytes())
+    >>> [stream.push(byte).shown for byte in "né".encode()]
+    ['n', '<C3>', 'é']
+    >>> stream.text
+    'né'
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
+        self._tokenizer = tokenizer
+        self._pending = b""
+        self._n_pending = 0
+        self._texts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The text so far; bytes of a character that is not whole are left out."""
+        return "".join(self._texts)
+
+    def finish(self) -> str:
+        """The text, with what never became a character shown as U+FFFD, once, at the end."""
+        return self.text + self._pending.decode("utf-8", errors="replace")
+
+    def push(self, token: int) -> Piece:
+        """Append a token and return it as text."""
+        piece, self._pending, self._n_pending = self._piece(token, self._pending, self._n_pending)
+        self._texts.append(piece.text)
+        return piece
+
+    def peek(self, tokens: Iterable[int]) -> tuple[str, ...]:
+        """How `tokens` would be shown if they followed, without appending them."""
+        shown: list[str] = []
+        pending, n_pending = self._pending, self._n_pending
+        for token in tokens:
+            piece, pending, n_pending = self._piece(token, pending, n_pending)
+            shown.append(piece.shown)
+        return tuple(shown)
+
+    def _piece(self, token: int, pending: bytes, n_pending: int) -> tuple[Piece, bytes, int]:
+        if self._tokenizer is None:
+            return Piece("", ""), b"", 0
+        own = self._tokenizer.token_bytes(token)
+        if self._tokenizer.is_control(token):
+            broken = pending.decode("utf-8", errors="replace")
+            return Piece(own.decode("utf-8", errors="replace"), broken), b"", 0
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        text = decoder.decode(pending + own)
+        left = decoder.getstate()[0]
+        if left and not text:
+            return Piece(_bytes_shown(own), ""), left, n_pending + 1
+        shown = _bytes_shown(own) if "\ufffd" in text else text + _bytes_shown(left)
+        return Piece(shown, text, 1 + n_pending), left, 1 if left else 0
+
+
+def _bytes_shown(raw: bytes) -> str:
+    return f"<{raw.hex(' ').upper()}>" if raw else ""
+
+
+def find_stop(text: str, stop: Iterable[str], start: int = 0) -> int | None:
+    """Where the earliest of the stop strings begins in `text`, looking from `start`; None if none is there.
+
+    Examples
+    --------
+    >>> find_stop("one\\n\\ntwo", ["two", "\\n\\n"])
+    3
+    """
+    found = [place for place in (text.find(word, start) for word in stop) if place >= 0]
+    return min(found) if found else None

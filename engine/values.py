@@ -1,0 +1,212 @@
+"""The frozen values that flow through a run: drafts, decisions, events.
+
+A run is a stream of events: one `Started`, then for every step a `Drafted` (the guess, before
+anybody has judged it) and a `Step` (its fate), and one `Finished`.  Events are small: numbers
+and short strings, no rows of vocabulary size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.sampling import Law
+
+__all__ = [
+    "Decision",
+    "Draft",
+    "Drafted",
+    "Event",
+    "FinishReason",
+    "Finished",
+    "Outcome",
+    "Started",
+    "Step",
+    "Tested",
+    "Tokens",
+    "Verdict",
+]
+
+Tokens = Sequence[int]
+Outcome = Literal["accepted", "rejected", "unreached", "bonus", "plain"]
+FinishReason = Literal["end_token", "stop_string", "length", "context", "cancelled", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a drafter proposes for one step.
+
+    Parameters
+    ----------
+    tokens : tuple of int
+        The proposed ids, in order; empty for a plain step.
+    laws : tuple of Law
+        The law that each token was *actually drawn from*, one per token; a deterministic
+        drafter hands over `OneHot(token)`.
+    logits : tuple of float or None
+        The draft's raw logit of each token, for rules that look at raw scores; None where the
+        drafter has none.
+    note : str
+        Why fewer tokens than asked for came, in words for a user; empty if there is no reason.
+    """
+
+    tokens: tuple[int, ...] = ()
+    laws: tuple[Law, ...] = ()
+    logits: tuple[float, ...] | None = None
+    note: str = ""
+
+    def cut(self, n_tokens: int) -> Draft:
+        """The first `n_tokens` tokens of this draft."""
+        logits = None if self.logits is None else self.logits[:n_tokens]
+        return Draft(self.tokens[:n_tokens], self.laws[:n_tokens], logits, self.note)
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """How a rule judged one drafted token.
+
+    `draw` is the uniform number held against `accept_prob`; None where the rule drew none.
+    """
+
+    accepted: bool
+    draft_prob: float
+    target_prob: float
+    accept_prob: float
+    draw: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a rule says of a draft: the tokens it tested, in order, and the target's own token.
+
+    Only the last tested token may be refused. `token` is the replacement for it, or, when every
+    drafted token was kept, the extra token behind them.
+    """
+
+    tested: tuple[Tested, ...]
+    token: int
+
+    @property
+    def n_accepted(self) -> int:
+        """How many drafted tokens were kept."""
+        return sum(test.accepted for test in self.tested)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What happened at one position of a step.
+
+    | outcome   | draft_token | target_token |
+    |-----------|-------------|--------------|
+    | accepted  | the guess   | the same     |
+    | rejected  | the guess   | the recovered token that replaces it |
+    | unreached | the guess   | None: never judged |
+    | bonus     | None        | the extra token after a draft that was kept whole |
+    | plain     | None        | the token of a step that drafted nothing |
+
+    Attributes
+    ----------
+    position : int
+        Place in the step, from 0.
+    discarded : bool
+        `target_token` was cut off again by an end token, a stop string or a limit before it.
+    draft_prob, target_prob : float or None
+        Probability of `draft_token` under the law that the draft drew from and under the
+        target's processed law; None where it was not judged.
+    accept_prob, draw : float or None
+        Acceptance probability and the uniform number held against it.
+    emitted_prob : float or None
+        Probability of `target_token` under the target's own processed law (never the residual).
+    margin : float or None
+        At temperature 0, how far the target's best logit is ahead of the second best.
+    draft_text, target_text : str
+        The tokens as text. A token that only begins a character shows its bytes, such as `<F0 9F>`.
+    target_parts : int
+        How many tokens the last character of `target_text` is spread over; 1 as a rule.
+    """
+
+    position: int
+    outcome: Outcome
+    draft_token: int | None = None
+    target_token: int | None = None
+    accepted: bool = False
+    discarded: bool = False
+    draft_prob: float | None = None
+    target_prob: float | None = None
+    accept_prob: float | None = None
+    draw: float | None = None
+    emitted_prob: float | None = None
+    margin: float | None = None
+    draft_text: str = ""
+    target_text: str = ""
+    target_parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run begins: who decodes, by which rule, from what."""
+
+    target: str
+    drafter: str
+    rule: str
+    lossless: bool
+    seed: int
+    prompt: tuple[int, ...]
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """The guess of a step, before it is judged. `note` says why it is short or empty."""
+
+    index: int
+    context_length: int
+    tokens: tuple[int, ...]
+    texts: tuple[str, ...]
+    draft_seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One round, judged: draft up to n tokens, verify them in one target call, judge, emit.
+
+    `context_length` counts the tokens before the step; `at_seconds` is the run's clock at its
+    end (prefill included, time in which the caller held the run excluded).
+    """
+
+    index: int
+    context_length: int
+    decisions: tuple[Decision, ...]
+    emitted: tuple[int, ...]
+    draft_seconds: float
+    verify_seconds: float
+    overhead_seconds: float
+    at_seconds: float
+    note: str = ""
+
+    @property
+    def n_drafted(self) -> int:
+        """Drafted tokens of the step."""
+        return sum(decision.draft_token is not None for decision in self.decisions)
+
+    @property
+    def n_accepted(self) -> int:
+        """Drafted tokens that the rule kept, those discarded later among them."""
+        return sum(decision.accepted for decision in self.decisions)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run ends. `error` is set when, and only when, `reason` is "error"."""
+
+    reason: FinishReason
+    ids: tuple[int, ...]
+    text: str
+    prefill_seconds: float
+    total_seconds: float
+    error: str = ""
+
+
+Event = Started | Drafted | Step | Finished

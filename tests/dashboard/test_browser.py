@@ -1,0 +1,160 @@
+"""The page in a real browser: what is coloured must be what the engine said."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from engine import RunSpec, RunStore, Step, build
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LIVE = "document.querySelector('[data-testid=stBidiComponentIsolated]')?.shadowRoot?.querySelector('.live')"
+TOKENS = f"""() => [...{LIVE}.querySelectorAll('.stream .token')].map((token) => [
+    Number(token.dataset.step), Number(token.dataset.position), token.dataset.outcome, Number(token.dataset.token)])"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if BROWSER is None and not os.environ.get("CI"):
+        pytest.skip("no Chromium here; on Debian: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("served")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port)],
+        cwd=ROOT,
+        env={**os.environ, "DRAFTSCOPE_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(150):
+            try:
+                urlopen(f"{address}/_stcore/health").close()
+                break
+            except OSError:
+                time.sleep(0.2)
+        yield address, home
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page(viewport={"width": 1300, "height": 1000})
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    yield page
+    page.close()
+
+
+def start(page, address, query=""):
+    page.goto(f"{address}/?{query}")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function(f"() => {LIVE}?.dataset.run")
+
+
+def wait_for_state(page, state):
+    page.wait_for_function(f"() => {LIVE}?.dataset.state === '{state}'", timeout=60_000)
+
+
+def tokens_of(events):
+    """What the stream has to show: step, position, outcome, id; a rejected token stands before its replacement."""
+    for event in events:
+        if isinstance(event, Step):
+            for decision in event.decisions:
+                if decision.outcome in ("rejected", "unreached"):
+                    yield [event.index, decision.position, decision.outcome, decision.draft_token]
+                if decision.target_token is not None:
+                    outcome = "recovered" if decision.outcome == "rejected" else decision.outcome
+                    yield [event.index, decision.position, outcome, decision.target_token]
+
+
+def test_the_coloured_tokens_are_the_engines_events(page, server):
+    address, home = server
+    start(page, address, "max_tokens=120&seed=4")
+    wait_for_state(page, "finished")
+    run_id = page.evaluate(f"() => {LIVE}.dataset.run")
+    shown = page.evaluate(TOKENS)
+    assert shown == list(tokens_of(RunStore(home / "data" / "runs.sqlite").events(run_id)))
+    assert shown == list(tokens_of(build(RunSpec(prompt="The draft model", max_tokens=120, seed=4)).events()))
+    assert {outcome for _, _, outcome, _ in shown} >= {"accepted", "rejected", "unreached", "recovered", "bonus"}
+    assert page.errors == []
+
+
+def test_the_figures_on_the_page_are_the_engines(page, server):
+    address, home = server
+    start(page, address, "max_tokens=50&seed=9")
+    wait_for_state(page, "finished")
+    record = RunStore(home / "data" / "runs.sqlite").get(page.evaluate(f"() => {LIVE}.dataset.run")).record
+    words = page.evaluate(f"() => {LIVE}.textContent")
+    assert f"{record['tokens_per_step']:.2f}" in words
+    assert f"{100 * record['acceptance_rate']:.1f}%" in words
+    assert f"{100 * record['per_token_acceptance']:.1f}%" in words
+
+
+def test_four_charts_are_drawn_and_never_remounted(page, server):
+    address, _ = server
+    start(page, address, "max_tokens=400&paced=true&pace=60")
+    page.wait_for_function(f"() => {LIVE}.querySelectorAll('.js-plotly-plot').length === 4", timeout=30_000)
+    page.evaluate(f"() => {{ globalThis.charts = [...{LIVE}.querySelectorAll('.js-plotly-plot')]; }}")
+    wait_for_state(page, "finished")
+    same = f"() => [...{LIVE}.querySelectorAll('.js-plotly-plot')].every((chart, i) => chart === globalThis.charts[i])"
+    assert page.evaluate(same)
+
+
+def test_a_run_survives_a_refresh_and_stops_when_told(page, server):
+    address, _ = server
+    start(page, address, "max_tokens=20000&paced=true&pace=20")
+    page.wait_for_function(f"() => {LIVE}.querySelectorAll('.token').length > 20")
+    run_id = page.evaluate(f"() => {LIVE}.dataset.run")
+    page.reload()
+    page.wait_for_function(f"() => {LIVE}?.dataset.run === '{run_id}' && {LIVE}.querySelectorAll('.token').length > 20")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    wait_for_state(page, "finished")
+    assert "Stop" in page.inner_text("body")
+
+
+def test_a_bad_target_ends_in_a_clear_box(page, server):
+    address, _ = server
+    start(page, address, "target=missing.gguf")
+    wait_for_state(page, "finished")
+    assert "missing.gguf" in page.locator("[data-testid=stBidiComponentIsolated]").get_by_role("alert").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 1300])
+def test_nothing_is_wider_than_the_screen(page, server, width):
+    address, _ = server
+    page.set_viewport_size({"width": width, "height": 900})
+    start(page, address, "max_tokens=60")
+    wait_for_state(page, "finished")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width

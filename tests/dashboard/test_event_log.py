@@ -1,0 +1,87 @@
+"""The log of a run as the page reads it."""
+
+import json
+
+from dashboard.event_log import MOST_ENTRIES, EventLog
+from engine import Drafted, RunSpec, Step, build
+
+
+def filled_log(**settings):
+    log = EventLog()
+    events = list(build(RunSpec(prompt="The draft", **settings)).events())
+    for event in events:
+        log.add(event)
+    return log, events
+
+
+def test_reading_in_increments_gives_every_entry_once():
+    log, events = filled_log(max_tokens=40)
+    cursor, entries = 0, []
+    while cursor < len(log):
+        answer = json.loads(log.since(cursor))
+        assert answer["from"] == cursor
+        entries += answer["entries"][:7]
+        cursor += len(answer["entries"][:7])
+    drawn = [event for event in events if isinstance(event, Drafted | Step)]
+    assert [entry[0] for entry in entries] == ["draft" if isinstance(event, Drafted) else "step" for event in drawn]
+    assert [entry[1] for entry in entries] == [event.index for event in drawn]
+
+
+def test_a_step_entry_carries_its_decisions():
+    log, events = filled_log(max_tokens=12, seed=3)
+    entries = [entry for entry in json.loads(log.since(0))["entries"] if entry[0] == "step"]
+    steps = [event for event in events if isinstance(event, Step)]
+    for entry, step in zip(entries, steps, strict=True):
+        for wire, decision in zip(entry[2], step.decisions, strict=True):
+            assert wire[:4] == [
+                decision.outcome,
+                decision.draft_token,
+                decision.draft_text,
+                decision.target_token,
+            ]
+            assert wire[4:7] == [decision.target_text, decision.target_parts, int(decision.discarded)]
+
+
+def test_answers_are_bounded_and_say_that_there_is_more():
+    log, _ = filled_log(drafter="none", max_tokens=MOST_ENTRIES)
+    answer = json.loads(log.since(0))
+    assert len(answer["entries"]) == MOST_ENTRIES
+    assert answer["more"]
+    assert answer["next"] == MOST_ENTRIES
+    assert not json.loads(log.since(len(log)))["more"]
+
+
+def test_the_size_of_an_answer_does_not_grow_with_the_run():
+    short, _ = filled_log(max_tokens=50)
+    long, _ = filled_log(max_tokens=2000)
+    size_of_last = [len(log.since(len(log) - 10)) for log in (short, long)]
+    assert size_of_last[1] < 1.2 * size_of_last[0]
+
+
+def test_a_cursor_behind_the_end_gives_nothing_new():
+    log, _ = filled_log(max_tokens=4)
+    answer = json.loads(log.since(10_000))
+    assert answer["entries"] == []
+    assert answer["next"] == 10_000
+
+
+def test_the_figures_are_the_engines():
+    log, _ = filled_log(max_tokens=30)
+    figures = json.loads(log.since(0))["figures"]
+    assert figures["tokens_generated"] == 30
+    assert figures["identities_ok"] is True
+    assert figures["per_position"][0]["position"] == 1
+
+
+def test_a_simulated_run_and_a_lossy_rule_are_marked():
+    log, _ = filled_log(max_tokens=4, target_call_seconds=0.05)
+    assert json.loads(log.since(0))["simulated"] is True
+    log, _ = filled_log(max_tokens=4, rule="naive")
+    assert json.loads(log.since(0))["lossless"] is False
+
+
+def test_a_run_that_could_not_start_is_finished_with_its_error():
+    log = EventLog()
+    log.fail("no such model")
+    answer = json.loads(log.since(0))
+    assert (answer["state"], answer["reason"], answer["error"]) == ("finished", "error", "no such model")

@@ -1,0 +1,204 @@
+"""Every page, through Streamlit's AppTest: what the script does; the live view's JavaScript never runs here."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.runner import MOST_ACTIVE, registry
+from engine import RunSpec, RunStore, build
+
+SCRIPT = str(Path(__file__).parents[2] / "dashboard" / "pages.py")
+
+
+def opened(**address):
+    app = AppTest.from_file(SCRIPT, default_timeout=30)
+    for name, value in address.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def live_data(app):
+    [component] = app.get("bidi_component")
+    return json.loads(component.proto.json)
+
+
+def address(app):
+    return {name: value[0] if isinstance(value, list) else value for name, value in dict(app.query_params).items()}
+
+
+def run_of(app):
+    return registry.get(live_data(app)["run"])
+
+
+def until(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def no_run_left():
+    yield
+    for run in list(registry._runs.values()):
+        run.stop()
+        run.join(10)
+    registry._runs.clear()
+
+
+def test_the_page_opens_on_the_embedded_pair_and_offers_the_real_model():
+    app = opened()
+    assert not app.exception
+    assert app.selectbox(key="target").value == "markov"
+    assert app.button(key="get").label == "Get SmolLM2-135M"
+    assert live_data(app)["run"] is None
+    assert app.button(key="stop").disabled
+    assert app.button(key="pause").disabled
+
+
+def test_run_starts_what_the_sidebar_says():
+    app = opened()
+    app.slider(key="draft_length").set_value(2)
+    app.number_input(key="max_tokens").set_value(17)
+    app.number_input(key="seed").set_value(5)
+    app.slider(key="temperature").set_value(0.5)
+    app.button(key="go").click().run()
+    assert not app.exception
+    spec = run_of(app).spec
+    assert (spec.draft_length, spec.max_tokens, spec.seed, spec.temperature) == (2, 17, 5, 0.5)
+    assert (spec.target, spec.drafter, spec.rule) == ("markov", "model", "exact")
+
+
+def test_pause_step_resume_stop():
+    app = opened(paced="true", pace="20", max_tokens="20000")
+    app.button(key="go").click().run()
+    run = run_of(app)
+    app.button(key="pause").click().run()
+    until(lambda: run.log.state == "paused")
+    n_entries = len(run.log)
+    assert app.button(key="pause").label == "Resume"
+    app.button(key="step").click().run()
+    until(lambda: len(run.log) == n_entries + 2)
+    app.button(key="pause").click().run()
+    until(lambda: len(run.log) > n_entries + 6)
+    app.button(key="stop").click().run()
+    until(lambda: run.finished)
+    app.run()
+    assert app.button(key="stop").disabled
+    assert not app.button(key="go").disabled
+
+
+def test_step_without_a_run_starts_one_that_waits():
+    app = opened()
+    app.button(key="step").click().run()
+    run = run_of(app)
+    until(lambda: len(run.log) == 2 and run.log.state == "paused")
+
+
+def test_a_moved_slider_leaves_the_run_alone():
+    app = opened(paced="true", pace="20", max_tokens="20000")
+    app.button(key="go").click().run()
+    run = run_of(app)
+    app.slider(key="draft_length").set_value(9).run()
+    assert run_of(app) is run
+    assert not run.finished
+    assert run.spec.draft_length == RunSpec().draft_length
+
+
+def test_a_refresh_finds_its_run_and_its_settings_again():
+    app = opened(max_tokens="20000", paced="true", draft_length="7")
+    app.button(key="go").click().run()
+    again = opened(**address(app))
+    assert live_data(again)["run"] == live_data(app)["run"]
+    assert again.slider(key="draft_length").value == 7
+
+
+def test_another_tab_has_no_part_in_it():
+    app = opened(max_tokens="20000", paced="true")
+    app.button(key="go").click().run()
+    stranger = opened(run=address(app)["run"])
+    assert live_data(stranger)["run"] is None
+
+
+def test_when_too_many_runs_are_under_way_the_page_says_so():
+    for _ in range(MOST_ACTIVE):
+        registry.start(RunSpec(prompt="The draft", max_tokens=20_000), "another tab", paused=True)
+    app = opened()
+    app.button(key="go").click().run()
+    assert f"{MOST_ACTIVE} runs are under way" in app.error[0].value
+    app.run()
+    assert not app.error
+
+
+def test_a_finished_run_offers_its_files():
+    app = opened(max_tokens="8")
+    app.button(key="go").click().run()
+    run_of(app).join(10)
+    app.run()
+    assert live_data(app)["finished"] is True
+    assert len(app.get("download_button")) == 2
+
+
+def test_the_naive_rule_is_said_to_be_lossy():
+    app = opened()
+    app.selectbox(key="rule").set_value("naive").run()
+    assert "Lossy" in app.warning[0].value
+    app.slider(key="acceptance_probability").set_value(0.5)
+    app.button(key="go").click().run()
+    assert run_of(app).spec.acceptance_probability == 0.5
+
+
+def test_the_users_own_text_is_the_prompt():
+    app = opened()
+    app.selectbox(key="example_markov").set_value("My own text").run()
+    app.text_area(key="prompt_markov").set_value("The residual").run()
+    app.button(key="go").click().run()
+    assert run_of(app).spec.prompt == "The residual"
+
+
+def test_an_empty_prompt_ends_in_a_clear_box():
+    app = opened()
+    app.selectbox(key="example_markov").set_value("My own text").run()
+    app.button(key="go").click().run()
+    run = run_of(app)
+    run.join(10)
+    assert "the prompt is empty" in run.log.error
+    assert not app.exception
+
+
+def test_a_price_for_calls_makes_the_run_simulated():
+    app = opened()
+    app.number_input(key="target_ms").set_value(20)
+    app.number_input(key="max_tokens").set_value(4)
+    app.button(key="go").click().run()
+    run = run_of(app)
+    run.join(10)
+    assert json.loads(run.since(0))["simulated"] is True
+
+
+def test_other_targets_keep_the_page_working():
+    app = opened()
+    app.selectbox(key="target").set_value("noisy").run()
+    assert not app.exception
+    app.selectbox(key="drafter_embedded").set_value("ngram").run()
+    app.button(key="go").click().run()
+    run = run_of(app)
+    run.join(10)
+    assert not run.log.error
+
+
+def history(**settings):
+    app = opened(**settings)
+    app.switch_page("history")
+    return app.run()
+
+
+def saved(**settings):
+    spec = RunSpec(**{"prompt": "The draft", "max_tokens": 6} | settings)
+    with RunStore().begin(spec) as writer:
+        for event in build(spec).events():
+            writer.add(event)
+    return writer.run_id

@@ -1,0 +1,74 @@
+"""The routes, through the real app."""
+
+import warnings
+
+import pytest
+
+from engine import RunSpec, RunStore, build
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # starlette's test client warns of the client library it is given
+    from starlette.testclient import TestClient
+
+from dashboard.app import app
+from dashboard.runner import registry
+
+SPEC = RunSpec(prompt="The draft", max_tokens=30)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(app) as client:
+        yield client
+
+
+def read(client, run_id):
+    cursor, entries = 0, []
+    while True:
+        answer = client.get(f"/draftscope/runs/{run_id}/events?from={cursor}").json()
+        entries += answer["entries"]
+        cursor = answer["next"]
+        if answer["state"] == "finished" and not answer["more"]:
+            return entries, answer
+
+
+def test_a_run_is_read_in_increments(client):
+    run = registry.start(SPEC, "tab")
+    entries, answer = read(client, run.id)
+    assert len(entries) == len(run.log)
+    assert answer["figures"]["tokens_generated"] == 30
+
+
+def test_a_run_that_is_only_in_the_store_reads_the_same(client):
+    run = registry.start(SPEC, "tab")
+    run.join(10)
+    live, _ = read(client, run.id)
+    with RunStore().begin(SPEC) as writer:
+        for event in build(SPEC).events():
+            writer.add(event)
+    stored, _ = read(client, writer.run_id)
+    assert [entry[2] for entry in stored if entry[0] == "step"] == [entry[2] for entry in live if entry[0] == "step"]
+
+
+def test_an_unknown_run_is_not_found(client):
+    answer = client.get("/draftscope/runs/nobody/events")
+    assert answer.status_code == 404
+    assert "nobody" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "", "1e3"])
+def test_a_cursor_that_is_no_number_reads_from_the_start(client, cursor):
+    run = registry.start(SPEC, "tab")
+    run.join(10)
+    assert client.get(f"/draftscope/runs/{run.id}/events?from={cursor}").json()["from"] == 0
+
+
+def test_plotly_is_served_and_may_be_kept(client):
+    answer = client.get("/draftscope/plotly.min.js")
+    assert answer.status_code == 200
+    assert "immutable" in answer.headers["cache-control"]
+    assert len(answer.content) > 1_000_000
+
+
+def test_the_routes_are_read_only(client):
+    assert client.post("/draftscope/runs/x/events").status_code == 405

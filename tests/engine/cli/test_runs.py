@@ -1,0 +1,126 @@
+"""`python -m engine runs`: list, show, export, delete."""
+
+import csv
+import io
+
+import pytest
+
+from engine.cli.main import main
+from engine.spec import RunSpec
+from engine.store import RunStore
+from tests.engine.sample_events import sample_events
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def keep(run_id, *, n_steps=6, simulated=False, n_events=None, **settings):
+    with RunStore().begin(RunSpec(prompt="a prompt", **settings), run_id=run_id) as writer:
+        for event in list(sample_events(n_steps, simulated=simulated))[:n_events]:
+            writer.add(event)
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_an_empty_history_says_how_to_fill_it(capsys):
+    assert main(["runs", "list"]) == 0
+    assert "run --save" in capsys.readouterr().out
+
+
+def test_list_is_a_table_with_the_newest_first(capsys):
+    keep("abc1", target="a-model-with-a-long-name", drafter="ngram", draft_length=7)
+    keep("b2", simulated=True)
+    keep("c3", n_events=1)
+    assert main(["runs", "list"]) == 0
+    head, third, second, first = capsys.readouterr().out.splitlines()
+    assert head.split()[0] == "id"
+    assert [line.split()[0] for line in (third, second, first)] == ["c3", "b2", "abc1"]
+    assert "simulated" in second
+    assert "simulated" not in first
+    assert third.endswith("interrupted")
+    assert third.count("n/a") == 3
+    assert all(name in first for name in ("a-model-with-a-long-name", "ngram", "exact", " 7 ", "0.500", "finished"))
+    assert len({line.index(word) for line, word in ((head, "state"), (third, "interrupted"), (first, "finished"))}) == 1
+
+
+def test_show_tells_settings_figures_and_text(capsys):
+    keep("abc1", temperature=0.25, stop=("\n",))
+    assert main(["runs", "show", "ab"]) == 0
+    out = capsys.readouterr().out
+    for words in ("abc1", "temperature             0.25", r"('\n',)", "acceptance rate", "steps by accepted length",
+                  "survival", "=1+1", "\U0001f600"):  # fmt: skip
+        assert words in out
+    assert "\0" not in out
+    assert "\r" not in out.replace("\r\n", "\n")
+
+
+def test_show_tells_what_an_interrupted_run_had_emitted(capsys):
+    keep("abc1", n_events=4)
+    assert main(["runs", "show", "abc1"]) == 0
+    out = capsys.readouterr().out
+    assert "interrupted" in out
+    assert out.rstrip().endswith("=1+1=1+1")
+
+
+def test_export_writes_all_runs_by_default(tmp_path, capsys):
+    keep("abc1")
+    keep("b2")
+    file = tmp_path / "out.csv"
+    file.write_text("old")
+    assert main(["runs", "export", "--csv", str(file)]) == 0
+    assert [row["run_id"] for row in rows(file.read_bytes().decode())] == ["b2", "abc1"]
+    assert capsys.readouterr().err == f"wrote 2 runs to {file}\n"
+
+
+@pytest.mark.parametrize(("kind", "n_rows"), [("runs", 1), ("steps", 6), ("tokens", 12)])
+def test_export_of_a_run_to_standard_output(kind, n_rows, capsysbinary):
+    keep("abc1")
+    keep("b2")
+    assert main(["runs", "export", "abc", "--csv", "-", "--kind", kind, "--bom"]) == 0
+    out = capsysbinary.readouterr().out
+    assert out.startswith(b"\xef\xbb\xbfrun_id,")
+    assert [row["run_id"] for row in rows(out.decode("utf-8-sig"))] == ["abc1"] * n_rows
+
+
+def test_export_of_more_runs_has_one_header(tmp_path):
+    keep("abc1")
+    keep("b2")
+    file = tmp_path / "out.csv"
+    assert main(["runs", "export", "abc1", "b2", "abc1", "--kind", "steps", "--csv", str(file), "--no-bom"]) == 0
+    assert [row["run_id"] for row in rows(file.read_bytes().decode())] == ["abc1"] * 6 + ["b2"] * 6
+
+
+def test_export_of_nothing_is_a_header(tmp_path):
+    assert main(["runs", "export", "--kind", "tokens", "--csv", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text().startswith("run_id,step,position")
+
+
+def test_delete_takes_all_or_none(capsys):
+    keep("abc1")
+    keep("abd2")
+    keep("b3")
+    assert main(["runs", "delete", "b3", "zz"]) == 2
+    assert len(RunStore().runs()) == 3
+    assert main(["runs", "delete", "ab"]) == 2
+    assert "2 runs begin with 'ab': abd2, abc1" in capsys.readouterr().err
+    assert main(["runs", "delete", "b3", "abc"]) == 0
+    assert capsys.readouterr().out == "deleted 2 runs\n"
+    assert [run.id for run in RunStore().runs()] == ["abd2"]
+
+
+@pytest.mark.parametrize("command", [["show", "zz"], ["export", "zz", "--csv", "-"], ["delete", "zz"]])
+def test_an_unknown_run_is_told(command, capsys):
+    assert main(["runs", *command]) == 2
+    assert "there is no run 'zz'" in capsys.readouterr().err
+
+
+def test_a_store_that_cannot_be_used_is_told(home, capsys):
+    (home / "data").mkdir()
+    (home / "data" / "runs.sqlite").write_bytes(b"no database" * 100)
+    assert main(["runs", "list"]) == 2
+    assert "no run store" in capsys.readouterr().err

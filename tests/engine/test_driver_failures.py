@@ -1,0 +1,108 @@
+"""The loop when a model, a drafter or a rule fails: the run ends, says where, and keeps what it had."""
+
+import math
+
+import numpy as np
+import pytest
+
+from engine.acceptance import ExactRejection, NaiveThreshold
+from engine.decode import decode
+from engine.drafters import ModelDrafter, NoDraft, PromptLookup
+from engine.lengths import FixedLength
+from engine.sampling import Dense, OneHot, Sampling
+from engine.values import Draft, Step
+from tests.engine.toys import Proposing, broken_model, random_model
+
+PLAIN = Sampling(temperature=1)
+
+
+def crash():
+    raise RuntimeError("out of memory")
+
+
+@pytest.mark.parametrize(
+    ("row_at", "message"),
+    [
+        (lambda: np.full(6, math.nan), "broken gave"),
+        (lambda: np.array([0, 1, math.nan, 0, 0, 0]), "broken gave"),
+        (lambda: np.array([0, math.inf, 0, 0, 0, 0]), "broken gave"),
+        (lambda: np.full(6, -math.inf), "broken gave"),
+        (lambda: np.zeros(7), "broken returned logits of shape (7,)"),
+        (crash, "RuntimeError: out of memory"),
+    ],
+    ids=["NaN", "one NaN", "+inf", "all banned", "wrong shape", "raises"],
+)
+@pytest.mark.parametrize("side", ["target", "draft"])
+def test_failing_model_ends_the_run_and_what_was_emitted_is_kept(row_at, message, side):
+    """MTPLX#82 (`NaN <= 0` is false), llama.cpp#3812."""
+    broken, good = broken_model(row_at, from_length=9), random_model(1)
+    target, draft = (broken, good) if side == "target" else (good, broken)
+    *events, finished = decode(
+        target,
+        ModelDrafter(draft, 6),
+        [0, 1, 2],
+        sampling=Sampling(temperature=0),
+        lengths=FixedLength(2),
+        max_tokens=20,
+    )
+    assert finished.reason == "error"
+    assert finished.error.startswith("step 2: ")
+    assert message in finished.error
+    steps = [event for event in events if isinstance(event, Step)]
+    assert len(steps) == 2
+    assert finished.ids == tuple(token for step in steps for token in step.emitted) != ()
+
+
+def test_model_that_fails_on_the_prompt_ends_the_run_at_step_0():
+    *_, finished = decode(broken_model(crash, from_length=1), NoDraft(), [0, 1, 2])
+    assert (finished.reason, finished.ids) == ("error", ())
+    assert finished.error == "step 0: RuntimeError: out of memory"
+
+
+def test_rows_of_another_number_or_width_are_refused():
+    class Wrong:
+        name, vocab_size, context_length = "wrong", 3, 99
+
+        def logits(self, context, last=1):
+            return np.zeros((last + 1, 3))
+
+    *_, finished = decode(Wrong(), NoDraft(), [0])
+    assert (finished.reason, finished.error) == ("error", "step 0: wrong gave rows of shape (2, 3); expected (1, 3)")
+
+
+@pytest.mark.parametrize(
+    ("draft", "message"),
+    [
+        (Draft((6,), (OneHot(6),)), "proposed the id 6; the target knows the ids 0 to 5"),
+        (Draft((-1,), (OneHot(-1),)), "proposed the id -1"),
+        (Draft((1,) * 5, (OneHot(1),) * 5), "at most 4 tokens"),
+        (Draft((1, 2), (OneHot(1),)), "2 tokens with 1 laws"),
+        (Draft((1,), (OneHot(2),)), "its own law gives nothing"),
+        (Draft((1,), (Dense(np.full(6, math.nan)),)), "its own law gives nothing"),
+    ],
+    ids=["behind the vocabulary", "negative", "too many", "missing law", "probability 0", "NaN"],
+)
+def test_impossible_draft_ends_the_run_with_its_reason(draft, message):
+    """sglang#24051 (garbage, silently), textgen#6915 (hang): ids that the target does not know."""
+    *events, finished = decode(random_model(1), Proposing(draft), [0], sampling=PLAIN)
+    assert finished.reason == "error"
+    assert finished.error.startswith("step 0: the drafter odd")
+    assert message in finished.error
+    assert not any(isinstance(event, Step) for event in events)
+
+
+def test_failing_rule_ends_the_run_with_its_reason():
+    class Broken(ExactRejection):
+        def judge(self, draft, rows, *, noise, start):
+            if start > 3:
+                raise ZeroDivisionError("0 / 0")
+            return super().judge(draft, rows, noise=noise, start=start)
+
+    *_, finished = decode(random_model(1), NoDraft(), [0], rule=Broken())
+    assert (finished.reason, finished.error) == ("error", "step 3: ZeroDivisionError: 0 / 0")
+    assert len(finished.ids) == 3
+
+
+def test_naive_rule_with_a_lookup_ends_the_run_with_a_reason():
+    *_, finished = decode(random_model(1), PromptLookup(1), [1, 1, 1], rule=NaiveThreshold())
+    assert finished.error.startswith("step 0: the naive rule compares raw logits")

@@ -1,0 +1,235 @@
+"""The run store: what goes in comes out, whatever happens on the way."""
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from engine.errors import StoreError
+from engine.metrics import measure
+from engine.report import Report
+from engine.spec import RunSpec, build, versions
+from engine.store import RunStore
+from engine.values import Drafted, Finished, Step
+from tests.engine.sample_events import sample_events
+
+SPEC = RunSpec(prompt="a prompt \U0001f600\ud83d\0", stop=("\n", "end"), temperature=0.1 + 0.2)
+EVENTS = list(sample_events())
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path / "runs.sqlite")
+
+
+def write(store, events, **begin):
+    with store.begin(SPEC, **begin) as writer:
+        for event in events:
+            writer.add(event)
+    return writer.run_id
+
+
+def test_a_finished_run_comes_back_whole(store):
+    run_id = write(store, EVENTS)
+    run = store.get(run_id)
+    assert (run.id, run.state, run.spec, run.versions) == (run_id, "finished", SPEC, versions())
+    assert list(store.events(run_id)) == EVENTS
+    assert run.record["ids"] == list(EVENTS[-1].ids)
+    assert run.record["text"] == EVENTS[-1].text
+    assert run.record["tokens_generated"] == measure(EVENTS).tokens_generated
+    assert store.runs() == [run]
+
+
+def test_a_real_run_comes_back_whole(store):
+    events = list(build(RunSpec(prompt="The draft", max_tokens=30, seed=5)).events())
+    assert list(store.events(write(store, events))) == events
+
+
+def test_drafts_are_made_again_from_their_steps(store):
+    run_id = write(store, [event for event in EVENTS if not isinstance(event, Drafted)])
+    assert list(store.events(run_id)) == EVENTS
+
+
+@pytest.mark.parametrize("length", range(len(EVENTS) + 1))
+def test_a_run_left_after_any_event_is_readable(store, length):
+    run_id = write(store, EVENTS[:length])
+    run = store.get(run_id)
+    assert run.state == ("finished" if length == len(EVENTS) else "interrupted")
+    assert list(store.events(run_id)) == EVENTS[:length]
+    assert run.record["steps"] == sum(isinstance(event, Step) for event in EVENTS[:length])
+    assert run.record["identities_ok"]
+
+
+def test_a_run_under_way_shows_its_figures_so_far(store):
+    with store.begin(SPEC) as writer:
+        assert store.get(writer.run_id).record["steps"] == 0
+        for n_steps, index in enumerate(place for place, event in enumerate(EVENTS) if isinstance(event, Step)):
+            for event in EVENTS[index - 1 : index + 1]:
+                writer.add(event)
+            run = RunStore(store.path).get(writer.run_id)
+            assert (run.state, run.record["steps"]) == ("running", n_steps + 1)
+    assert store.get(writer.run_id).state == "interrupted"
+
+
+def test_an_error_in_the_block_is_passed_on_and_the_run_kept(store):
+    def failing():
+        yield EVENTS[0]
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write(store, failing(), run_id="r1")
+    assert store.get("r1").state == "interrupted"
+
+
+def test_a_run_that_ended_by_an_error_is_finished(store):
+    failed = Finished("error", (), "", 0.0, 1.0, "step 0: the model is ill")
+    run = store.get(write(store, [EVENTS[0], EVENTS[1], failed]))
+    assert (run.state, run.record["finish_reason"], run.record["error"]) == ("finished", "error", failed.error)
+    assert list(store.events(run.id)) == [EVENTS[0], EVENTS[1], failed]
+
+
+def test_a_closed_run_takes_no_more(store):
+    writer = store.begin(SPEC)
+    for event in EVENTS:
+        writer.add(event)
+    writer.close()
+    with pytest.raises(StoreError, match="is closed"):
+        writer.add(EVENTS[1])
+
+
+def test_a_step_comes_once(store):
+    with store.begin(SPEC) as writer:
+        writer.add(EVENTS[2])
+        with pytest.raises(StoreError, match="has a step 0 already"):
+            writer.add(EVENTS[2])
+
+
+def test_an_event_that_cannot_be_kept_is_refused_and_the_run_goes_on(store):
+    bad = Drafted(0, 1, (), (), float("nan"))
+    with store.begin(SPEC) as writer:
+        with pytest.raises(StoreError, match="cannot be written as JSON"):
+            writer.add(bad)
+        for event in EVENTS:
+            writer.add(event)
+    assert list(store.events(writer.run_id)) == EVENTS
+
+
+def test_runs_come_newest_first_with_their_time_in_utc(tmp_path):
+    times = iter(datetime(2025, 1, 1, hour, 30, tzinfo=timezone(timedelta(hours=2))) for hour in (5, 4))
+    store = RunStore(tmp_path / "runs.sqlite", now=lambda: next(times))
+    first, second = write(store, EVENTS), write(store, EVENTS)
+    assert [(run.id, run.created_at) for run in store.runs()] == [
+        (second, "2025-01-01T02:30:00+00:00"),
+        (first, "2025-01-01T03:30:00+00:00"),
+    ]
+
+
+def test_ids_begin_with_a_letter_and_differ(store):
+    ids = [write(store, []) for _ in range(20)]
+    assert len(set(ids)) == 20
+    assert all(len(run_id) == 16 and run_id[0].isalpha() and int(run_id, 16) for run_id in ids)
+
+
+def test_a_run_id_may_be_given_but_only_once(store):
+    write(store, EVENTS, run_id="mine-1")
+    with pytest.raises(StoreError, match="a run mine-1 already"):
+        store.begin(SPEC, run_id="mine-1")
+    assert store.get("mine-1").state == "finished"
+
+
+@pytest.mark.parametrize("run_id", ["", "../escape", "-x", "a b", "a\0", "x" * 65, "é"])
+def test_a_run_id_that_is_no_file_name_is_refused(store, run_id):
+    with pytest.raises(StoreError, match="use up to 64 letters"):
+        store.begin(SPEC, run_id=run_id)
+    with pytest.raises(StoreError, match="there is no run"):
+        store.get(run_id)
+
+
+def test_a_beginning_of_an_id_is_enough_if_it_is_the_only_one(store):
+    for run_id in ("abc1", "abc2", "abc", "b_1", "bx1"):
+        write(store, EVENTS, run_id=run_id)
+    assert store.get("abc1").id == "abc1"
+    assert store.get("abc").id == "abc"
+    assert store.get("b_").id == "b_1"
+    with pytest.raises(StoreError, match=r"3 runs begin with 'ab': abc, abc2, abc1; give more"):
+        store.get("ab")
+    with pytest.raises(StoreError, match="there is no run 'ABC1'"):
+        store.get("ABC1")
+    with pytest.raises(StoreError, match="there is no run 'zz'"):
+        store.events("zz")
+
+
+def test_deleted_runs_are_gone_with_their_steps(store):
+    ids = [write(store, EVENTS) for _ in range(3)]
+    assert store.delete([ids[0], ids[2], ids[0]]) == 2
+    assert [run.id for run in store.runs()] == [ids[1]]
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT count(DISTINCT run) FROM steps").fetchone() == (1,)
+
+
+def test_deleting_is_all_or_nothing(store):
+    kept = write(store, EVENTS)
+    with store.begin(SPEC) as writer:
+        for others in (["zz"], [writer.run_id]):
+            with pytest.raises(StoreError):
+                store.delete([kept, *others])
+        assert len(store.runs()) == 2
+    assert store.delete([writer.run_id]) == 1
+    assert store.delete([]) == 0
+
+
+def test_a_run_deleted_under_its_writer_is_told_to_it(store):
+    def deleted():
+        yield EVENTS[0]
+        with closing(sqlite3.connect(store.path)) as connection:
+            connection.execute("DELETE FROM runs")
+            connection.commit()
+        yield EVENTS[2]
+
+    with pytest.raises(StoreError, match="was deleted while it was being written"):
+        write(store, deleted())
+    assert store.runs() == []
+
+
+def test_a_thousand_runs_are_listed_in_no_time(store):
+    events = list(sample_events(60))
+    run_id = write(store, events)
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.executescript(
+            f"""
+            WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
+            INSERT INTO runs SELECT n, id || n, created_at, state, spec, versions, started, finished, record
+            FROM runs, numbers WHERE id = '{run_id}';
+            """
+        )
+    seconds = []
+    for _ in range(3):
+        before = time.process_time()
+        assert len(store.runs()) == 1000
+        seconds.append(time.process_time() - before)
+    assert min(seconds) < 0.7
+
+
+def test_a_store_that_is_deleted_is_made_anew(store):
+    write(store, EVENTS)
+    for path in store.path.parent.glob("runs.sqlite*"):
+        if path.is_file():
+            path.unlink()
+    assert store.runs() == []
+    write(store, EVENTS)
+    assert len(store.runs()) == 1
+
+
+def test_the_store_is_in_the_users_data_folder_by_default(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_HOME", str(tmp_path))
+    assert RunStore().path == tmp_path / "data" / "runs.sqlite"
+    assert RunStore().path.exists()
+
+
+def test_the_record_is_the_reports(store):
+    run_id = write(store, EVENTS)
+    assert store.get(run_id).record == json.loads(json.dumps(Report(EVENTS).record()))
+    assert datetime.fromisoformat(store.get(run_id).created_at).tzinfo == UTC
