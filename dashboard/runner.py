@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Condition, Lock, Thread
+from typing import TypeVar
 from uuid import uuid4
 
 from dashboard.event_log import EventLog
 from dashboard.pace import Pace
 from engine.errors import DraftscopeError
-from engine.run_writer import RunWriter
 from engine.spec import RunSpec, build
 from engine.store import RunStore
 from engine.values import Drafted, Event, Step
@@ -36,6 +36,7 @@ IDLE_SECONDS = 180.0
 GUESS_SECONDS = 0.4
 """How long a guess stands before its fate when a user goes step by step."""
 
+Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 
@@ -143,23 +144,23 @@ class LiveRun:
 
     def _saved(self, events: Iterator[Event]) -> Iterator[Event]:
         """Pass the events on, each saved first; a store that fails ends the saving, not the run."""
-        writer: RunWriter | None = None
+        writer = self._attempt(lambda: RunStore().begin(self.spec, run_id=self.id))
         try:
-            writer = RunStore().begin(self.spec, run_id=self.id)
-        except DraftscopeError as failure:
-            self._not_saved(failure)
-        with writer or nullcontext():
             for event in events:
                 if writer and self.saved:
-                    try:
-                        writer.add(event)
-                    except DraftscopeError as failure:
-                        self._not_saved(failure)
+                    self._attempt(partial(writer.add, event))
                 yield event
+        finally:
+            if writer:
+                self._attempt(writer.close)
 
-    def _not_saved(self, failure: DraftscopeError) -> None:
-        logger.warning("run %s is not saved: %s", self.id, failure)
-        self.saved = False
+    def _attempt(self, action: Callable[[], Result]) -> Result | None:
+        try:
+            return action()
+        except DraftscopeError as failure:
+            logger.warning("run %s is not saved: %s", self.id, failure)
+            self.saved = False
+            return None
 
     def _held(self) -> bool:
         """Called by the engine before every step: waits while paused; True ends the run."""

@@ -192,6 +192,7 @@ def _events(
             # 4. Judge.
             rows = Rows(logits, sampling)
             verdict = rule.judge(draft, rows, noise=noise, start=len(context))
+            output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
             lengths.observe(len(draft.tokens), verdict.n_accepted)
             # 5. Commit.
             n_before = len(output.ids)

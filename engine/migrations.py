@@ -7,6 +7,7 @@ has been released; what comes later is added at the end of `MIGRATIONS`.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,6 +17,8 @@ __all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
 
 APPLICATION_ID = 0x44525343
 """Marks a SQLite file as ours ("DRSC"), see https://www.sqlite.org/fileformat.html#application_id."""
+
+MOST_ATTEMPTS = 100
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -74,7 +77,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Sequence[str]] 
     if version == len(migrations):
         return
     if version == 0:
-        connection.execute("PRAGMA journal_mode = WAL")  # stays with the file; readers do not wait for writers
+        _use_write_ahead_log(connection)
     with _transaction(connection, "BEGIN IMMEDIATE"):
         version = _checked_version(connection, len(migrations))  # another process may have been faster
         for statements in migrations[version:]:
@@ -82,6 +85,18 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Sequence[str]] 
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """From here on readers do not wait for writers; the file remembers it."""
+    for attempt in range(MOST_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as failure:
+            if attempt == MOST_ATTEMPTS - 1 or not failure.sqlite_errorname.startswith("SQLITE_BUSY"):
+                raise  # SQLite itself does not wait here while others open the same blank file
+            time.sleep(0.02)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.metrics import Figures, Tally
-from engine.values import Event, Finished, Started
+from engine.values import Event, Finished, Started, Step
 
 __all__ = ["Report"]
 
@@ -32,6 +32,7 @@ class Report:
         self._tally = Tally()
         self._started: Started | None = None
         self._finished: Finished | None = None
+        self._ids: list[int] = []
         for event in events:
             self.add(event)
 
@@ -40,6 +41,8 @@ class Report:
         self._tally.add(event)
         if isinstance(event, Started):
             self._started = event
+        elif isinstance(event, Step):
+            self._ids.extend(event.emitted)
         elif isinstance(event, Finished):
             self._finished = event
 
@@ -48,7 +51,10 @@ class Report:
         return self._tally.figures()
 
     def record(self) -> dict[str, Any]:
-        """Who decoded what, the text and ids, and every figure; plain data, ready for JSON."""
+        """Who decoded what, the text and ids, and every figure; plain data, ready for JSON.
+
+        `text` is None for a run that has not ended.
+        """
         started, finished = self._started, self._finished
         return {
             "target": started.target if started else None,
@@ -58,6 +64,6 @@ class Report:
             "seed": started.seed if started else None,
             "prompt_tokens": len(started.prompt) if started else None,
             "text": finished.text if finished else None,
-            "ids": list(finished.ids) if finished else None,
+            "ids": self._ids,
             **asdict(self._tally.figures()),
         }

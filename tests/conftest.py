@@ -11,7 +11,6 @@ from engine.errors import DownloadError
 from engine.folders import HOME_VARIABLE
 from engine.models.base import LoadedModel
 
-
 HOME = os.environ.get(HOME_VARIABLE)
 
 

@@ -37,7 +37,8 @@ class FigureRow {
     const figures = latest.figures;
     setText(this.speculation, figures.speculation ? `Speculation ${figures.speculation}` : '');
     this.speculation.classList.toggle('inactive', !/^active\b(?!, without)/.test(figures.speculation ?? 'active'));
-    setText(this.progress, `${counted(figures.tokens_generated, 'token')} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}`);
+    const tokens = counted(figures.tokens_generated, 'token');
+    setText(this.progress, `${tokens} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}`);
     for (const [name, element] of this.values) setText(element, FIGURES[name](figures[name] ?? null));
     for (const {part, bar, label} of this.parts) {
       const share = figures[`${part}_share`];
@@ -67,7 +68,7 @@ class FigureRow {
     counts.hidden = latest?.figures?.identities_ok !== false;
     setNotice(connection, {
       retrying: 'Connection lost, retrying. What is shown is what had arrived.',
-      gone: 'This run is no longer in memory. ' + (latest ? 'What is shown is what had arrived.' : 'Press Run to start a new one.'),
+      gone: `This run is no longer in memory. ${latest ? 'What is shown is what had arrived.' : 'Press Run to start one.'}`,
     }[feed?.connection] ?? '');
   }
 }
@@ -79,4 +80,22 @@ function setText(element, text) {
 function setNotice(element, text) {
   setText(element, text);
   element.hidden = !text;
+}
+
+// Every mark with its meaning: short as keys above the text, in full where there is no text yet.
+function writeLegend(legend, glossary) {
+  for (const [outcome, meaning] of Object.entries(OUTCOMES)) {
+    const look = `token ${outcome === 'discarded' ? 'accepted discarded' : outcome}`;
+    const sample = (tag) => {
+      const element = make(tag, look);
+      writeText(element, {outcome, text: outcome});
+      return element;
+    };
+    const key = Object.assign(sample('button'), {type: 'button'});
+    key.dataset.explain = meaning;
+    legend.append(key);
+    const term = make('dt', '');
+    term.append(sample('span'));
+    glossary.append(term, make('dd', '', meaning));
+  }
 }

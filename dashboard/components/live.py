@@ -13,8 +13,10 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | tokens.js | a decision -> token spans |
 | stream.js | the token stream: chunks, guesses and their fate, following the end |
 | tooltip.js | what happened to a token, in words and numbers |
-| figures.js | state, badges, figures, share of time |
-| charts.js | the four Plotly charts, updated in place |
+| inspector.js | which token or figure the tooltip is about |
+| figures.js | state, badges, figures, share of time, legend |
+| plots.js | what the four charts show, as Plotly traces and layouts |
+| charts.js | their life: made once, updated in place, coloured by the theme |
 | view.js | brings them together; has the module's `export default` |
 """
 
@@ -32,7 +34,18 @@ if TYPE_CHECKING:
 
 __all__ = ["live_view"]
 
-SCRIPTS = ("words.js", "feed.js", "tokens.js", "stream.js", "tooltip.js", "figures.js", "charts.js", "view.js")
+SCRIPTS = (
+    "words.js",
+    "feed.js",
+    "tokens.js",
+    "stream.js",
+    "tooltip.js",
+    "inspector.js",
+    "figures.js",
+    "plots.js",
+    "charts.js",
+    "view.js",
+)
 
 
 def _asset(name: str) -> str:

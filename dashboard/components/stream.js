@@ -35,14 +35,14 @@ class Stream {
     this.step = null; // the span of the latest step
     this.stepTokens = 0;
     this.recent = []; // the latest emitted spans, for characters spread over several
-    this.decisions = new Map(); // step -> {note, decisions}, what a tooltip tells
+    this.told = new Map(); // step -> {note, decisions}, what a tooltip tells
     this.follow();
   }
 
   // ---- entries ----
 
   showGuess(index, tokens, texts, note) {
-    this.decisions.set(index, {note, guess: tokens, texts});
+    this.told.set(index, {note, guess: tokens, texts});
     const spans = tokens.map((id, position) =>
       tokenSpan(index, position, {outcome: 'guess', id, text: texts[position], discarded: false, emitted: false}));
     this.fillStep(index, spans);
@@ -50,7 +50,7 @@ class Stream {
 
   showFate(index, wires, note) {
     const decisions = wires.map(decisionOf);
-    this.decisions.set(index, {note, decisions});
+    this.told.set(index, {note, decisions});
     const spans = [];
     decisions.forEach((decision, position) => {
       for (const token of shownTokens(decision)) {

@@ -6,7 +6,9 @@ const NEEDS_CARE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const ONLY_SPACES = /^[ \u00a0\u3000]+$/;
 const MARKS = {'\n': '↵', '\r': '␍', '\t': '⇥'};
 const SIGNED = new Set(['recovered', 'bonus']);
-const JOINS_GLYPHS = new Set(['\u200c', '\u200d']); // belong to scripts and emoji: leave them in place
+const ONLY_INVISIBLE = /^[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u;
+const JOINS_GLYPHS = new Set(['\u200c', '\u200d']); // belong to scripts and emoji: left in place unless they stand alone
+const NO_GLYPHS = new Set();
 
 // Names the fields of a decision as they come over the wire.
 function decisionOf(wire) {
@@ -51,11 +53,12 @@ function writeText(span, {outcome, text, id, emitted}) {
 
 // The text with a mark for every invisible character; only emitted text breaks the line.
 function* visible(text, breaksLines) {
+  const joiners = ONLY_INVISIBLE.test(text) ? NO_GLYPHS : JOINS_GLYPHS;
   for (const piece of text.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu)) {
-    if (!NEEDS_CARE.test(piece) || JOINS_GLYPHS.has(piece)) yield piece;
+    if (!NEEDS_CARE.test(piece) || joiners.has(piece)) yield piece;
     else {
       yield mark(MARKS[piece] ?? `U+${piece.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`);
-      if (breaksLines && (piece === '\n' || piece === '\t')) yield piece;
+      if (breaksLines && (piece === '\n' || piece === '\t' || JOINS_GLYPHS.has(piece))) yield piece;
     }
   }
 }
@@ -75,9 +78,6 @@ function joinParts(spans) {
   spans.forEach((span, place) => {
     span.classList.add('part');
     span.dataset.part = `${place + 1} of ${spans.length}`;
-    if (place < spans.length - 1) {
-      span.dataset.bytes = span.textContent;
-      span.replaceChildren(mark('·'));
-    }
+    if (place < spans.length - 1) span.replaceChildren(...span.querySelectorAll('.sign'), mark('·'));
   });
 }

@@ -39,8 +39,9 @@ function tokenStory(span, known) {
 
 function verdict({outcome, acceptProb, draw}) {
   const kept = outcome === 'accepted';
-  if (draw === null || acceptProb === null) return kept ? 'Kept. The rule drew no number.' : 'Refused. The rule drew no number.';
-  return kept ? 'Kept: the draw is below the acceptance probability.' : 'Refused: the draw is not below the acceptance probability.';
+  if (draw === null || acceptProb === null) return `${kept ? 'Kept' : 'Refused'}. The rule drew no number.`;
+  return kept ? 'Kept: the draw is below the acceptance probability.'
+    : 'Refused: the draw is not below the acceptance probability.';
 }
 
 function storyNodes(story) {

@@ -19,9 +19,10 @@ class View {
     this.stream = new Stream(find('.stream'), find('.jump'));
     this.charts = new Charts(this.live, root);
     this.tooltip = new Tooltip(find('.tooltip'), this.live, find('.spoken'));
+    this.inspector = new Inspector(this.live, this.stream, this.tooltip);
     this.toggle = find('.show-rejected');
     writeLegend(find('.legend'), find('.glossary'));
-    this.listen();
+    this.toggle.addEventListener('change', () => this.showRejected(this.toggle.checked));
     this.showRejected(page.showRejected);
   }
 
@@ -35,27 +36,34 @@ class View {
     loadPlotly(data.plotly).catch(() => {}); // early: reading it takes about a second; the charts say so if it fails
     if (this.run !== data.run) this.open(data);
     this.feed?.watch(this);
+    this.inspector.start();
     if (this.charts.plotly) requestAnimationFrame(() => this.charts.plotly && this.charts.recolour());
     this.received();
   }
 
   open(data) {
-    this.feed?.leave(this);
+    this.rest();
     this.run = data.run;
     this.feed = data.run ? feedFor(data) : null;
     this.shown = 0;
-    this.announced = false;
+    this.announcements = 0;
     this.tooltip.hide();
     this.stream.clear();
     this.charts.clear(data.run);
     Object.assign(this.live.dataset, {run: data.run ?? '', shown: 0, state: data.run ? 'starting' : 'idle'});
   }
 
-  close() {
+  // Everything that runs by itself stops; `update` starts it again.
+  rest() {
     this.feed?.leave(this);
     cancelAnimationFrame(this.frameRequest);
-    this.frameRequest = 0;
     clearTimeout(this.announceTimer);
+    this.frameRequest = this.announceTimer = 0;
+    this.inspector.stop();
+  }
+
+  close() {
+    this.rest();
     this.charts.stop();
   }
 
@@ -64,18 +72,18 @@ class View {
   received() {
     this.live.dataset.connection = this.feed?.connection ?? 'ok';
     if (this.feed) this.charts.start(this.plotlyUrl);
-    if (this.feed?.complete && this.feed.connection === 'ok' && this.mode === 'live' && !this.announced) {
-      this.announced = true;
-      this.announce(this.feed, 0);
-    }
+    if (this.feed?.complete && this.feed.connection === 'ok' && !this.announceTimer) this.announceEnd();
     this.requestFrame();
   }
 
   // A trigger that is sent while Streamlit remounts or reruns can be lost: repeat it until `data` shows that Python knows.
-  announce(feed, times) {
-    if (this.acknowledged || this.feed !== feed || times >= ANNOUNCE_MOST) return;
-    this.setTriggerValue('done', {run: feed.run, state: feed.latest.state, reason: feed.latest.reason});
-    this.announceTimer = setTimeout(() => this.announce(feed, times + 1), ANNOUNCE_EVERY_MS);
+  announceEnd() {
+    this.announceTimer = 0;
+    if (this.mode !== 'live' || this.acknowledged || this.announcements >= ANNOUNCE_MOST) return;
+    this.announcements++;
+    const {state, reason} = this.feed.latest;
+    this.setTriggerValue('done', {run: this.run, state, reason});
+    this.announceTimer = setTimeout(() => this.announceEnd(), ANNOUNCE_EVERY_MS);
   }
 
   requestFrame() {
@@ -95,7 +103,7 @@ class View {
     this.showState(behind);
     if (this.shown > before) {
       if (!farBehind) this.stream.keepUp();
-      this.keepTooltip();
+      this.inspector.keep();
       globalThis.__draftscopeProbe?.(this.shown, this.feed.latest);
     }
     if (behind) return this.requestFrame();
@@ -136,89 +144,12 @@ class View {
     this.charts.draw();
   }
 
-  // ---- what a reader does ----
-
-  listen() {
-    const owner = (event) => event.target.closest?.('.stream .token, [data-explain]');
-    this.live.addEventListener('pointerover', (event) => {
-      if (event.pointerType === 'mouse' && !this.tooltip.pinned) this.inspect(owner(event));
-    });
-    this.live.addEventListener('pointerleave', () => this.tooltip.pinned || this.tooltip.hide());
-    this.live.addEventListener('click', (event) => {
-      const clicked = owner(event);
-      const same = clicked && clicked === this.tooltip.owner && this.tooltip.pinned;
-      this.inspect(same ? null : clicked, {pinned: true});
-    });
-    this.live.addEventListener('focusin', (event) => {
-      if (event.target.matches('[data-explain]:focus-visible')) this.inspect(event.target, {spoken: true});
-    });
-    this.live.addEventListener('focusout', () => this.tooltip.pinned || this.tooltip.hide());
-    this.live.addEventListener('keydown', (event) => this.key(event));
-    this.stream.box.addEventListener('scroll', () => this.tooltip.owner && this.placeTooltip(), {passive: true});
-    this.toggle.addEventListener('change', () => this.showRejected(this.toggle.checked));
-  }
-
-  key(event) {
-    if (event.key === 'Escape') return this.tooltip.hide();
-    if (event.target !== this.stream.box || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
-    event.preventDefault();
-    const here = this.stream.box.contains(this.tooltip.owner) ? this.tooltip.owner : null;
-    const next = this.stream.neighbour(here, event.key === 'ArrowRight');
-    if (!next) return;
-    this.stream.stay();
-    next.scrollIntoView({block: 'nearest'});
-    this.inspect(next, {pinned: true, spoken: true});
-  }
-
-  inspect(owner, {pinned = false, spoken = false} = {}) {
-    if (!owner) return this.tooltip.hide();
-    if (owner === this.tooltip.owner && !pinned && !spoken) return;
-    const nodes = owner.dataset.explain
-      ? [make('p', 'tip-words', owner.dataset.explain)]
-      : storyNodes(tokenStory(owner, this.stream.decisions.get(Number(owner.dataset.step))));
-    this.tooltip.show(owner, nodes, pinned);
-    if (spoken) this.tooltip.speak();
-  }
-
-  // The tokens of a step are replaced when the guess meets its fate; the tooltip goes on with the new one.
-  keepTooltip() {
-    const {owner, pinned} = this.tooltip;
-    if (!owner) return;
-    if (!owner.isConnected) this.inspect(this.stream.tokenLike(owner.dataset), {pinned});
-    else if (this.stream.box.contains(owner)) this.placeTooltip();
-  }
-
-  placeTooltip() {
-    const owner = this.tooltip.owner.getBoundingClientRect();
-    const box = this.stream.box.getBoundingClientRect();
-    const inStream = this.stream.box.contains(this.tooltip.owner);
-    if (inStream && (owner.bottom < box.top || owner.top > box.bottom)) this.tooltip.hide();
-    else this.tooltip.place();
-  }
-
   showRejected(shown) {
     page.showRejected = shown;
     this.toggle.checked = shown;
     this.live.classList.toggle('hides-rejected', !shown);
-    if (this.tooltip.owner && !this.tooltip.owner.checkVisibility()) this.tooltip.hide();
     this.stream.keepUp();
-  }
-}
-
-function writeLegend(legend, glossary) {
-  for (const [outcome, meaning] of Object.entries(OUTCOMES)) {
-    const look = `token ${outcome === 'discarded' ? 'accepted discarded' : outcome}`;
-    const sample = (tag) => {
-      const element = make(tag, look);
-      writeText(element, {outcome, text: outcome});
-      return element;
-    };
-    const key = Object.assign(sample('button'), {type: 'button'});
-    key.dataset.explain = meaning;
-    legend.append(key);
-    const term = make('dt', '');
-    term.append(sample('span'));
-    glossary.append(term, make('dd', '', meaning));
+    this.inspector.place();
   }
 }
 
@@ -231,9 +162,11 @@ export default function mount(component) {
   }
   const generation = ++view.generation;
   view.update(component);
-  // Streamlit cleans up after a superseded call at once, while the component is still there: only the latest call closes.
+  // Streamlit cleans up after a superseded call at once, while the component is still there: only the latest call
+  // may stop the view, and only a view that is gone is given up.
   return () => {
     if (view.generation !== generation) return;
+    if (view.root.isConnected) return view.rest();
     view.close();
     if (page.views.get(component.key) === view) page.views.delete(component.key);
   };

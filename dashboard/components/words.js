@@ -19,7 +19,7 @@ const REASONS = {
   stop_string: 'stop string found',
   length: 'length limit reached',
   context: 'context is full',
-  cancelled: 'stopped by you',
+  cancelled: 'stopped',
   error: 'ended by an error',
 };
 

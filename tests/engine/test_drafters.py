@@ -14,25 +14,24 @@ from tests.engine.toys import random_model, script_model
 ASK = {"sampling": Sampling(temperature=1), "noise": Noise(0), "end_tokens": frozenset()}
 
 
-@pytest.mark.parametrize(
-    ("context", "limit", "tokens", "why"),
-    [
-        ([1, 2, 3, 4, 9, 1, 2, 3], 2, (4, 9), "three tokens match"),
-        ([7, 1, 2, 5, 9, 1, 2, 3, 8, 1, 2], 1, (3,), "two match, the most recent wins"),
-        ([1, 2, 3, 5, 4, 2, 3, 6, 1, 2, 3], 1, (5,), "three tokens at the front beat two that are nearer"),
-        ([5, 1, 9, 6, 1], 3, (9, 6, 1), "one matches"),
-        ([1, 2], 4, (), "no match"),
-        ([1], 4, (), "the last token itself is no earlier occurrence"),
-        ([3, 3], 4, (3,), "a context shorter than n uses what exists"),
-        ([3, 3, 3, 3], 4, (3,), "an occurrence may overlap the tail"),
-        ([1, 2, 1, 2, 1, 2], 8, (1, 2), "what follows ends with the context"),
-        ([1, 2, 3, 1], 8, (2, 3, 1), "what follows may run into the tail"),
-    ],
-    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
-)
-def test_prompt_lookup_proposes_what_followed(context, limit, tokens, why):
+LOOKUPS = {
+    "three tokens match": ([1, 2, 3, 4, 9, 1, 2, 3], 2, (4, 9)),
+    "two match, the most recent wins": ([7, 1, 2, 5, 9, 1, 2, 3, 8, 1, 2], 1, (3,)),
+    "three tokens at the front beat two that are nearer": ([1, 2, 3, 5, 4, 2, 3, 6, 1, 2, 3], 1, (5,)),
+    "one matches": ([5, 1, 9, 6, 1], 3, (9, 6, 1)),
+    "no match": ([1, 2], 4, ()),
+    "the last token itself is no earlier occurrence": ([1], 4, ()),
+    "a context shorter than n uses what exists": ([3, 3], 4, (3,)),
+    "an occurrence may overlap the tail": ([3, 3, 3, 3], 4, (3,)),
+    "what follows ends with the context": ([1, 2, 1, 2, 1, 2], 8, (1, 2)),
+    "what follows may run into the tail": ([1, 2, 3, 1], 8, (2, 3, 1)),
+}
+
+
+@pytest.mark.parametrize(("context", "limit", "tokens"), LOOKUPS.values(), ids=LOOKUPS)
+def test_prompt_lookup_proposes_what_followed(context, limit, tokens):
     draft = PromptLookup(3).propose(context, limit, **ASK)
-    assert draft.tokens == tokens, why
+    assert draft.tokens == tokens
     assert draft.laws == tuple(map(OneHot, tokens))
     assert draft.logits is None
     assert bool(draft.note) == (not tokens)

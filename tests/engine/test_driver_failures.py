@@ -11,7 +11,7 @@ from engine.drafters import ModelDrafter, NoDraft, PromptLookup
 from engine.lengths import FixedLength
 from engine.sampling import Dense, OneHot, Sampling
 from engine.values import Draft, Step
-from tests.engine.toys import Proposing, broken_model, random_model
+from tests.engine.toys import Pieces, Proposing, broken_model, random_model, script_model
 
 PLAIN = Sampling(temperature=1)
 
@@ -101,6 +101,14 @@ def test_failing_rule_ends_the_run_with_its_reason():
     *_, finished = decode(random_model(1), NoDraft(), [0], rule=Broken())
     assert (finished.reason, finished.error) == ("error", "step 3: ZeroDivisionError: 0 / 0")
     assert len(finished.ids) == 3
+
+
+def test_token_that_the_tokenizer_does_not_know_leaves_no_half_committed_step():
+    """Rows padded beyond the tokenizer's ids (transformers#45307): the step fails as a whole."""
+    target, draft = script_model([1, 2, 3, 7], 8), script_model([1, 2, 3, 1], 8)
+    settings = {"sampling": Sampling(temperature=0), "tokenizer": Pieces("abcde")}
+    *_, finished = decode(target, ModelDrafter(draft, 8), [0], **settings)
+    assert (finished.reason, finished.ids, finished.text) == ("error", (), "")
 
 
 def test_naive_rule_with_a_lookup_ends_the_run_with_a_reason():

@@ -92,15 +92,24 @@ def test_time_is_booked_where_it_is_spent():
 
     script = script_model([1, 2, 3, 4, 5, 6])
     drafter = ModelDrafter(costing(script, 2.0), 26)
-    events = decode(costing(script, 10.0), drafter, [0, 0], sampling=Sampling(0), max_tokens=4, clock=lambda: now[0])
-    finished, step = None, None
+    events = decode(
+        costing(script, 10.0),
+        drafter,
+        [0, 0],
+        sampling=Sampling(0),
+        lengths=FixedLength(1),
+        max_tokens=4,
+        clock=lambda: now[0],
+    )
+    seen = []
     for event in events:
         now[0] += 1000.0  # the caller holds the run
-        step = event if isinstance(event, Step) else step
-        finished = event
+        seen.append(event)
+    (first, second), finished = [event for event in seen if isinstance(event, Step)], seen[-1]
     assert finished.prefill_seconds == 12.0  # one row of either model
-    assert (step.draft_seconds, step.verify_seconds, step.overhead_seconds) == (6.0, 40.0, 0.0)
-    assert (step.at_seconds, finished.total_seconds) == (58.0, 58.0)
+    for step in (first, second):
+        assert (step.draft_seconds, step.verify_seconds, step.overhead_seconds) == (2.0, 20.0, 0.0)
+    assert (first.at_seconds, second.at_seconds, finished.total_seconds) == (34.0, 56.0, 56.0)
 
 
 @pytest.mark.parametrize("prompt", [[0], [0, 1]])

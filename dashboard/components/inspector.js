@@ -1,0 +1,75 @@
+// ---------------------------------------------------------------------------------------------
+// inspector.js: what the tooltip is about: the token or figure under the mouse, the finger or the keyboard.
+// ---------------------------------------------------------------------------------------------
+
+class Inspector {
+  constructor(live, stream, tooltip) {
+    Object.assign(this, {live, stream, tooltip});
+    const owner = (event) => event.target.closest?.('.stream .token, [data-explain]');
+    live.addEventListener('pointerover', (event) => {
+      if (event.pointerType === 'mouse' && !tooltip.pinned) this.inspect(owner(event));
+    });
+    live.addEventListener('pointerleave', () => tooltip.pinned || tooltip.hide());
+    live.addEventListener('click', (event) => {
+      const clicked = owner(event);
+      const again = clicked && clicked === tooltip.owner && tooltip.pinned;
+      this.inspect(again ? null : clicked, {pinned: true});
+    });
+    live.addEventListener('focusin', (event) => {
+      if (event.target.matches('[data-explain]:focus-visible')) this.inspect(event.target, {spoken: true});
+    });
+    live.addEventListener('focusout', () => tooltip.pinned || tooltip.hide());
+    live.addEventListener('keydown', (event) => this.key(event));
+    stream.box.addEventListener('scroll', () => this.place(), {passive: true});
+    this.outside = (event) => event.composedPath().includes(live) || tooltip.hide();
+  }
+
+  start() {
+    document.addEventListener('pointerdown', this.outside); // adding it twice is adding it once
+  }
+
+  stop() {
+    document.removeEventListener('pointerdown', this.outside);
+  }
+
+  key(event) {
+    const {stream, tooltip} = this;
+    if (event.key === 'Escape') return tooltip.hide();
+    if (event.target !== stream.box || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
+    event.preventDefault();
+    const here = stream.box.contains(tooltip.owner) ? tooltip.owner : null;
+    const next = stream.neighbour(here, event.key === 'ArrowRight');
+    if (!next) return;
+    stream.stay();
+    next.scrollIntoView({block: 'nearest'});
+    this.inspect(next, {pinned: true, spoken: true});
+  }
+
+  inspect(owner, {pinned = false, spoken = false} = {}) {
+    if (!owner) return this.tooltip.hide();
+    if (owner === this.tooltip.owner && !pinned && !spoken) return;
+    const nodes = owner.dataset.explain
+      ? [make('p', 'tip-words', owner.dataset.explain)]
+      : storyNodes(tokenStory(owner, this.stream.told.get(Number(owner.dataset.step))));
+    this.tooltip.show(owner, nodes, pinned);
+    if (spoken) this.tooltip.speak();
+  }
+
+  // The tokens of a step are replaced when the guess meets its fate; the tooltip goes on with the new one.
+  keep() {
+    const {owner, pinned} = this.tooltip;
+    if (owner && !owner.isConnected) this.inspect(this.stream.tokenLike(owner.dataset), {pinned});
+    else this.place();
+  }
+
+  // Beside its owner, or gone if that is out of sight.
+  place() {
+    const {owner} = this.tooltip;
+    if (!owner) return;
+    const box = this.stream.box.getBoundingClientRect();
+    const {top, bottom} = owner.getBoundingClientRect();
+    const outOfSight = this.stream.box.contains(owner) && (bottom < box.top || top > box.bottom);
+    if (outOfSight || !owner.checkVisibility()) this.tooltip.hide();
+    else this.tooltip.place();
+  }
+}
