@@ -36,12 +36,12 @@ class FigureRow {
 
     const figures = latest.figures;
     setText(this.speculation, figures.speculation ? `Speculation ${figures.speculation}` : '');
-    this.speculation.classList.toggle('inactive', !/^active\b(?!, without)/.test(figures.speculation ?? 'active'));
+    this.speculation.classList.toggle('inactive', /^(inactive|active, without)/.test(figures.speculation ?? ''));
     const tokens = counted(figures.tokens_generated, 'token');
     setText(this.progress, `${tokens} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}`);
     for (const [name, element] of this.values) setText(element, FIGURES[name](figures[name] ?? null));
     for (const {part, bar, label} of this.parts) {
-      const share = figures[`${part}_share`];
+      const share = figures[`${part}_share`] ?? null;
       bar.style.flexGrow = share ?? 0;
       setText(label, share === null ? NOT_AVAILABLE : `${percent(share, 0)}, ${seconds(figures[`${part}_seconds`])}`);
     }

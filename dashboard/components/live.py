@@ -95,6 +95,12 @@ def live_view(
     -----
     Only facts that stay the same while a run goes on are handed over, so a rerun of the script does not
     touch the running view.
+
+    A test in a browser can rely on these attributes: on `.live` `data-run`, `data-shown` (entries drawn),
+    `data-state` ("idle", the server's word, or "lost" for a run that it no longer has; "finished" only
+    once all is drawn) and `data-connection` ("ok", "retrying", "gone"); on every `.stream .token`
+    `data-step`, `data-position`, `data-outcome`, `data-token` and `data-discarded`. A function
+    `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.
     """
     routes = f"{prefix.rstrip('/')}/draftscope"
     return _component(

@@ -35,14 +35,14 @@ class Stream {
     this.step = null; // the span of the latest step
     this.stepTokens = 0;
     this.recent = []; // the latest emitted spans, for characters spread over several
-    this.told = new Map(); // step -> {note, decisions}, what a tooltip tells
+    this.told = new Map(); // step -> what a tooltip tells: its note, and texts (a guess) or decisions (its fate)
     this.follow();
   }
 
   // ---- entries ----
 
   showGuess(index, tokens, texts, note) {
-    this.told.set(index, {note, guess: tokens, texts});
+    this.told.set(index, {note, texts});
     const spans = tokens.map((id, position) =>
       tokenSpan(index, position, {outcome: 'guess', id, text: texts[position], discarded: false, emitted: false}));
     this.fillStep(index, spans);

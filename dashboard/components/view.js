@@ -102,7 +102,7 @@ class View {
     this.live.dataset.shown = this.shown;
     this.showState(behind);
     if (this.shown > before) {
-      if (!farBehind) this.stream.keepUp();
+      if (!farBehind || !behind) this.stream.keepUp();
       this.inspector.keep();
       globalThis.__draftscopeProbe?.(this.shown, this.feed.latest);
     }

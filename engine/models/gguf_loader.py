@@ -8,6 +8,7 @@ from engine.errors import ModelFileError
 from engine.models.architecture import architecture_of
 from engine.models.base import LoadedModel
 from engine.models.gguf import read_gguf
+from engine.models.threads import limit_threads
 from engine.models.tokenizer import GGUFTokenizer
 from engine.models.transformer import Transformer
 from engine.models.weights import load_weights
@@ -18,7 +19,8 @@ __all__ = ["load_gguf"]
 def load_gguf(path: Path | str, *, name: str | None = None) -> LoadedModel:
     """The model and the tokenizer in the GGUF file at `path`.
 
-    Everything that can be refused from the metadata is refused before the weights are read.
+    Everything that can be refused from the metadata is refused before the weights are read. From
+    then on numpy uses as many threads as `engine.models.threads` says.
 
     Parameters
     ----------
@@ -33,6 +35,7 @@ def load_gguf(path: Path | str, *, name: str | None = None) -> LoadedModel:
     ModelFileError
         If the file is not a GGUF, is cut short, or holds a model that we do not run.
     """
+    limit_threads()
     file = read_gguf(path)
     architecture = architecture_of(file)
     tokenizer = GGUFTokenizer(file)

@@ -5,7 +5,7 @@ QK-norm of Qwen 3.  Reading the weights from memory is what a token costs, so a 
 each block of a matrix while it is in the processor's cache: five rows cost far less than five
 tokens.  Up to `N_SEPARATE_ROWS` rows are computed one by one within each block, so that a row
 comes out the same, bit for bit, whatever rows are beside it.  That makes greedy speculative text
-equal to greedy plain text.
+equal to greedy plain text, for drafts of up to 8 tokens.
 
 Not here: packed (quantised) products, batches of several contexts, sliding windows, experts.
 """

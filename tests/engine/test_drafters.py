@@ -9,6 +9,7 @@ from engine.drafters import ModelDrafter, NoDraft, PromptLookup
 from engine.errors import ForwardError, SettingError
 from engine.models.callable import CallableModel
 from engine.sampling import Noise, OneHot, Purpose, Sampling, law
+from engine.values import Draft
 from tests.engine.toys import random_model, script_model
 
 ASK = {"sampling": Sampling(temperature=1), "noise": Noise(0), "end_tokens": frozenset()}
@@ -128,3 +129,9 @@ def test_prepare_feeds_the_prompt_to_the_model():
     drafter.prepare([0, 1, 1])
     assert asked == [[0, 1, 1]]
     assert (drafter.name, drafter.context_length) == ("model:m", 9)
+
+
+def test_draft_is_cut_with_its_laws_and_logits():
+    draft = Draft((1, 2, 3), (OneHot(1), OneHot(2), OneHot(3)), (0.1, 0.2, 0.3), "why")
+    assert draft.cut(2) == Draft((1, 2), (OneHot(1), OneHot(2)), (0.1, 0.2), "why")
+    assert Draft((1, 2), (OneHot(1), OneHot(2))).cut(1) == Draft((1,), (OneHot(1),))

@@ -4,7 +4,7 @@ import pytest
 
 from engine.acceptance import ExactRejection, NaiveThreshold
 from engine.decode import decode
-from engine.drafters import ModelDrafter, NoDraft
+from engine.drafters import ModelDrafter, NoDraft, PromptLookup
 from engine.lengths import FixedLength
 from engine.models.callable import CallableModel
 from engine.sampling import Sampling
@@ -92,15 +92,12 @@ def test_time_is_booked_where_it_is_spent():
 
     script = script_model([1, 2, 3, 4, 5, 6])
     drafter = ModelDrafter(costing(script, 2.0), 26)
-    events = decode(
-        costing(script, 10.0),
-        drafter,
-        [0, 0],
-        sampling=Sampling(0),
-        lengths=FixedLength(1),
-        max_tokens=4,
-        clock=lambda: now[0],
-    )
+    settings = {"sampling": Sampling(temperature=0), "lengths": FixedLength(1), "max_tokens": 4}
+
+    def held():
+        now[0] += 500.0  # a pause
+
+    events = decode(costing(script, 10.0), drafter, [0, 0], cancelled=held, clock=lambda: now[0], **settings)
     seen = []
     for event in events:
         now[0] += 1000.0  # the caller holds the run
@@ -155,10 +152,10 @@ def test_length_policy_is_told_every_outcome():
         def observe(self, n_drafted, n_accepted):
             told.append((n_drafted, n_accepted))
 
-    *events, _ = decode(
-        random_model(1), ModelDrafter(random_model(2), 6), [0], sampling=PLAIN, lengths=Telling(3), max_tokens=20
-    )
+    settings = {"sampling": PLAIN, "lengths": Telling(4), "max_tokens": 30}
+    *events, _ = decode(random_model(1, 3), PromptLookup(1), [0], **settings)
     assert told == [(event.n_drafted, event.n_accepted) for event in events if isinstance(event, Step)]
+    assert len({n_drafted for n_drafted, _ in told}) > 2  # shorter than asked for, now and then
 
 
 def test_run_by_a_simulated_clock_says_so():
