@@ -125,20 +125,15 @@ def _prompt(target: str, embedded: bool) -> tuple[str, bool]:
     choices = examples.NUMBERS if target == "noisy" else examples.CONTINUE if embedded else examples.CHAT
     kind = "words" if not embedded else target
     example = st.selectbox("Prompt", [*choices, OWN_TEXT], key=f"example_{kind}", persist_state="session")
-    if example == OWN_TEXT:
-        prompt = st.text_area(
-            "Your text",
-            key=f"prompt_{kind}",
-            persist_state="session",
-            height=120,
-            label_visibility="collapsed",
-            placeholder="Write a prompt",
-        )
-    else:
-        prompt = choices[example]
-        st.text_area(
-            "The prompt", prompt, key=f"shown_{kind}_{example}", height=96, disabled=True, label_visibility="collapsed"
-        )
+    prompt = st.text_area(
+        "Its text",
+        choices.get(example, ""),
+        key=f"prompt_{kind}_{example}",
+        persist_state="session",
+        height=120,
+        label_visibility="collapsed",
+        placeholder="Write a prompt",
+    )
     chat = DEFAULT.chat
     if not embedded:
         chat = st.toggle(

@@ -47,6 +47,7 @@ class EventLog:
             match event:
                 case Started():
                     self._started = event
+                    self._append("prompt", event.prompt_text)
                 case Drafted():
                     self._append("draft", event.index, event.tokens, event.texts, event.note)
                 case Step():

@@ -5,20 +5,19 @@ from __future__ import annotations
 __all__ = ["CHAT", "CONTINUE", "NUMBERS"]
 
 CHAT = {
-    "Rewrite a paragraph": (
-        "Rewrite this text with correct spelling and punctuation, and change nothing else:\n\n"
-        "the lighthouse keeper climbd the stairs every evening he lit the lamp he wound the clock and he wrote "
-        "the weather in his book in the morning he climbd the stairs again he put out the lamp he wound the clock "
-        "and he wrote the weather in his book once more"
+    "Tell a story": "Tell a short story about a small model that guesses what a large model will say next.",
+    "Correct a text": (
+        "Correct the spelling in this text and repeat it:\n\n"
+        "The cat sat on the mat. The dog sat on the log. The cat saw the dog and the dog saw the cat. "
+        "The cat and the dog sat on the mat and on the log."
     ),
-    "Explain a word": "Explain what a cache is, in three short paragraphs, to somebody who has never programmed.",
     "Write code": (
         "Write a Python class Stack with the methods push, pop, peek and is_empty, "
         "then a short example that uses every method."
     ),
-    "Tell a story": "Tell a short story about a small model that guesses what a large model will say next.",
+    "Write a page": "Write an HTML page with a table of the seven days of the week.",
+    "Explain a word": "Explain what a cache is, in three short paragraphs, to somebody who has never programmed.",
     "Answer a question": "Why is the sky blue during the day and red in the evening?",
-    "Make a list": "List the twelve months of the year, each with its number of days.",
 }
 """What a user says to a chat model. Where the answer repeats the prompt, prompt lookup has something to find."""
 

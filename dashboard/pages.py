@@ -1,11 +1,17 @@
 """The script: page settings and navigation."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from dashboard import state
 from dashboard.views import decode, history
 
-st.set_page_config(page_title="Draftscope", page_icon=":material/query_stats:", layout="wide")
+HERE = Path(__file__).parent
+
+st.set_page_config(page_title="Draftscope", page_icon=str(HERE / "icon.svg"), layout="wide")
+st.logo(str(HERE / "logo.svg"), icon_image=str(HERE / "icon.svg"), size="large")
+st.html("<style>.stMainBlockContainer { padding-top: 4.5rem; padding-bottom: 3rem }</style>")
 state.remember()
 st.navigation(
     [

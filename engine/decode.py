@@ -28,6 +28,7 @@ from engine.models.base import Clock, Logits, Model, Tokenizer
 from engine.output import Output
 from engine.sampling import Noise, Rows, Sampling
 from engine.stopwatch import Stopwatch
+from engine.text import text_with_controls
 from engine.values import Decision, Draft, Drafted, Event, Finished, FinishReason, Started, Step, Tokens, Verdict
 
 __all__ = ["decode"]
@@ -107,8 +108,10 @@ def decode(
     _check_prompt(prompt, target)
     if not isinstance(max_tokens, Integral) or max_tokens < 1:
         raise SettingError(f"max_tokens is {max_tokens}; it must be a whole number from 1 up")
-    if "" in stop or (stop and tokenizer is None):
-        raise SettingError("a stop string must not be empty, and needs a tokenizer to be found in the text")
+    if isinstance(stop, str) or "" in stop or (stop and tokenizer is None):
+        raise SettingError(
+            f"stop is {stop!r}; it must be a sequence of strings, none of them empty, and needs a tokenizer"
+        )
     output = Output(
         tokenizer,
         end_tokens=end_tokens,
@@ -125,6 +128,7 @@ def decode(
         sampling=sampling or Sampling(),
         end_tokens=end_tokens,
         output=output,
+        prompt_text=text_with_controls(tokenizer, prompt),
         noise=Noise(seed),
         cancelled=cancelled,
         clock=clock,
@@ -141,6 +145,7 @@ def _events(
     sampling: Sampling,
     end_tokens: frozenset[int],
     output: Output,
+    prompt_text: str,
     noise: Noise,
     cancelled: Callable[[], bool],
     clock: Clock,
@@ -154,6 +159,7 @@ def _events(
         noise.seed,
         tuple(context),
         simulated=getattr(clock, "simulated", False),
+        prompt_text=prompt_text,
     )
     watch = Stopwatch(clock)
     prefill_seconds = 0.0
@@ -171,7 +177,7 @@ def _events(
             if cancelled():
                 reason = "cancelled"
                 break
-            watch.resume()  # a caller may hold the run in there
+            watch.resume()  # a caller may hold the run in there, as at every event
             # 1. How far to draft.
             limit, note = _draft_limit(lengths.next_length(), output.room, len(context), drafter)
             overhead_seconds = watch.lap()
@@ -192,6 +198,7 @@ def _events(
             # 4. Judge.
             rows = Rows(logits, sampling)
             verdict = rule.judge(draft, rows, noise=noise, start=len(context))
+            _check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
             lengths.observe(len(draft.tokens), verdict.n_accepted)
             # 5. Commit.
@@ -210,7 +217,6 @@ def _events(
                 watch.total,
                 draft.note,
             )
-            watch.resume()
             context.extend(emitted)
             reason = output.reason
             index += 1
@@ -270,6 +276,18 @@ def _checked_rows(logits: Logits, n_rows: int, target: Model) -> Logits:
     if not np.isfinite(logits.max(axis=-1)).all():  # NaN and +inf show in the maximum, and so does a row all -inf
         raise ForwardError(f"{target.name} gave logits that are not numbers (NaN or infinite)")
     return logits
+
+
+def _check_verdict(verdict: Verdict, n_drafted: int, rule: AcceptanceRule, vocab_size: int) -> None:
+    """A rule tests the draft in order, up to the first refusal or the end, and gives a token of the target."""
+    n_tested, n_accepted = len(verdict.tested), verdict.n_accepted
+    whole = n_tested == n_accepted == n_drafted
+    refused = n_tested == n_accepted + 1 <= n_drafted and not verdict.tested[-1].accepted
+    if not (whole or refused) or not 0 <= verdict.token < vocab_size:
+        raise DraftscopeError(
+            f"the rule {rule.name} tested {n_tested} of {n_drafted} drafted tokens, kept {n_accepted} and gave the id "
+            f"{verdict.token}; expected tests up to the first refusal, and an id from 0 to {vocab_size - 1}"
+        )
 
 
 def _decisions(

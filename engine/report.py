@@ -64,6 +64,6 @@ class Report:
             "seed": started.seed if started else None,
             "prompt_tokens": len(started.prompt) if started else None,
             "text": finished.text if finished else None,
-            "ids": self._ids,
+            "ids": list(self._ids),
             **asdict(self._tally.figures()),
         }

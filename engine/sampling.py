@@ -187,14 +187,14 @@ class Rows:
     def margin(self, index: int) -> float | None:
         """How far the best logit is ahead of the second best at temperature 0, where rounding may flip the two.
 
-        None at other temperatures, and where there is only one token.
+        None at other temperatures, and where no second token is possible.
         """
         row = self._logits[index]
         if not self._sampling.greedy or len(row) < 2:
             return None
         best = int(np.argmax(row))
-        others = np.delete(row, best)
-        return float(row[best] - others.max())
+        second = np.delete(row, best).max()
+        return float(row[best] - second) if np.isfinite(second) else None
 
 
 class Purpose(IntEnum):

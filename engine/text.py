@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from engine.models.base import Tokenizer
 
-__all__ = ["Piece", "TextStream", "find_stop"]
+__all__ = ["Piece", "TextStream", "find_stop", "text_with_controls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,15 @@ class TextStream:
 
 def _bytes_shown(raw: bytes) -> str:
     return f"<{raw.hex(' ').upper()}>" if raw else ""
+
+
+def text_with_controls(tokenizer: Tokenizer | None, tokens: Iterable[int]) -> str:
+    """The text of `tokens` with the names of control tokens in it, as a model reads a prompt."""
+    if tokenizer is None:
+        return ""
+    stream = TextStream(tokenizer)
+    pieces = ((token, stream.push(token)) for token in tokens)
+    return "".join(piece.shown if tokenizer.is_control(token) else piece.text for token, piece in pieces)
 
 
 def find_stop(text: str, stop: Iterable[str], start: int = 0) -> int | None:

@@ -145,7 +145,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run begins: who decodes, by which rule, from what."""
+    """A run begins: who decodes, by which rule, from what.
+
+    `prompt_text` is the prompt with its control tokens, as the target reads it.
+    """
 
     target: str
     drafter: str
@@ -154,6 +157,7 @@ class Started:
     seed: int
     prompt: tuple[int, ...]
     simulated: bool = False
+    prompt_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,11 @@ class Stream {
 
   // ---- entries ----
 
+  showPrompt(text) {
+    this.openChunk();
+    this.chunk.append(make('span', 'prompt', text));
+  }
+
   showGuess(index, tokens, texts, note) {
     this.told.set(index, {note, texts});
     const spans = tokens.map((id, position) =>

@@ -110,10 +110,11 @@ class View {
     if (this.feed?.latest) this.drawCharts(this.feed.latest);
   }
 
-  enter([kind, step, ...rest]) {
-    if (kind === 'draft') this.stream.showGuess(step, ...rest);
+  enter([kind, ...rest]) {
+    if (kind === 'prompt') this.stream.showPrompt(...rest);
+    else if (kind === 'draft') this.stream.showGuess(...rest);
     else {
-      const [decisions, note, point] = rest;
+      const [step, decisions, note, point] = rest;
       this.stream.showFate(step, decisions, note);
       this.charts.add(point);
     }

@@ -23,6 +23,7 @@ def test_reading_in_increments_gives_every_entry_once():
         entries += answer["entries"][:7]
         cursor += len(answer["entries"][:7])
     drawn = [event for event in events if isinstance(event, Drafted | Step)]
+    assert entries.pop(0) == ["prompt", "The draft"]
     assert [entry[0] for entry in entries] == ["draft" if isinstance(event, Drafted) else "step" for event in drawn]
     assert [entry[1] for entry in entries] == [event.index for event in drawn]
 

@@ -95,7 +95,7 @@ def test_step_without_a_run_starts_one_that_waits():
     app = opened()
     app.button(key="step").click().run()
     run = run_of(app)
-    until(lambda: len(run.log) == 2 and run.log.state == "paused")
+    until(lambda: len(run.log) == 3 and run.log.state == "paused")
 
 
 def test_a_moved_slider_leaves_the_run_alone():
@@ -154,7 +154,7 @@ def test_the_naive_rule_is_said_to_be_lossy():
 def test_the_users_own_text_is_the_prompt():
     app = opened()
     app.selectbox(key="example_markov").set_value("My own text").run()
-    app.text_area(key="prompt_markov").set_value("The residual").run()
+    app.text_area(key="prompt_markov_My own text").set_value("The residual").run()
     app.button(key="go").click().run()
     assert run_of(app).spec.prompt == "The residual"
 

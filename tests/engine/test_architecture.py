@@ -30,7 +30,8 @@ ARROWS = {
     "engine.output": ("models.base", "text", "values"),
     "engine.stopwatch": ("models.base",),
     "engine.decode": (
-        "acceptance", "drafters.base", "errors", "lengths", "models.base", "output", "sampling", "stopwatch", "values",
+        "acceptance", "drafters.base", "errors", "lengths", "models.base", "output", "sampling", "stopwatch", "text",
+        "values",
     ),
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),

@@ -10,10 +10,12 @@ from engine.decode import decode
 from engine.drafters import ModelDrafter, NoDraft, PromptLookup
 from engine.lengths import FixedLength
 from engine.sampling import Dense, OneHot, Sampling
-from engine.values import Draft, Step
+from engine.values import Draft, Step, Tested, Verdict
 from tests.engine.toys import Pieces, Proposing, broken_model, random_model, script_model
 
 PLAIN = Sampling(temperature=1)
+KEPT = Tested(True, 1.0, 1.0, 1.0, 0.5)
+REFUSED = Tested(False, 1.0, 0.0, 0.0, 0.5)
 
 
 def crash():
@@ -114,3 +116,27 @@ def test_token_that_the_tokenizer_does_not_know_leaves_no_half_committed_step():
 def test_naive_rule_with_a_lookup_ends_the_run_with_a_reason():
     *_, finished = decode(random_model(1), PromptLookup(1), [1, 1, 1], rule=NaiveThreshold())
     assert finished.error.startswith("step 0: the naive rule compares raw logits")
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict((), 0),
+        Verdict((KEPT,), 0),
+        Verdict((REFUSED, KEPT), 0),
+        Verdict((KEPT, KEPT, KEPT), 0),
+        Verdict((KEPT, KEPT), 99),
+    ],
+    ids=["tests nothing", "stops without a refusal", "goes on behind a refusal", "tests too many", "an unknown id"],
+)
+def test_rule_whose_verdict_makes_no_sense_ends_the_run_with_an_error(verdict):
+    class Odd(ExactRejection):
+        name = "odd"
+
+        def judge(self, draft, rows, *, noise, start):
+            return verdict
+
+    model = random_model(1)
+    *_, finished = decode(model, ModelDrafter(model, 6), [0, 1], rule=Odd(), lengths=FixedLength(2), sampling=PLAIN)
+    assert finished.reason == "error"
+    assert finished.error.startswith("step 0: the rule odd")

@@ -48,8 +48,10 @@ def test_record_of_a_run_that_goes_on_has_figures_and_no_text():
     record = report.record()
     assert (record["target"], record["steps"], record["finish_reason"]) == ("random-1", 1, None)
     assert record["text"] is None
-    assert record["ids"]
-    assert report.figures().steps == 1
+    assert record["ids"] == list(event.emitted)
+    report.add(event)
+    assert len(record["ids"]) == len(event.emitted)  # a record does not change any more
+    assert report.figures().steps == 2
 
 
 def test_record_of_a_cancelled_run_keeps_what_was_emitted():

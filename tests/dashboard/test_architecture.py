@@ -1,0 +1,29 @@
+"""The page shows what the engine computed, and widgets and session state are read in one place each."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+DASHBOARD = Path(__file__).parents[2] / "dashboard"
+FILES = {path.relative_to(DASHBOARD).as_posix(): path.read_text(encoding="utf-8") for path in DASHBOARD.rglob("*.py")}
+SHOWING = ["frames.py", "charts.py", "views/decode.py", "views/history.py", "views/exports.py"]
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_what_shows_figures_computes_none(name):
+    for node in ast.walk(ast.parse(FILES[name])):
+        assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)), f"{name}:{node.lineno} divides"
+        called = node.func if isinstance(node, ast.Call) else None
+        word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        assert word not in {"sum", "mean", "median", "agg", "cumsum", "rolling", "ratio", "Tally"}, f"{name}: {word}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_session_state_is_held_in_one_module(name):
+    assert name == "state.py" or "session_state" not in FILES[name]
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("frames", "charts", "event_log", "pace"))])
+def test_pure_modules_do_not_know_streamlit(name):
+    assert "streamlit" not in FILES[name]
