@@ -25,11 +25,15 @@ NO_SIMULATION = (DEFAULT.agreement, DEFAULT.target_call_seconds, DEFAULT.draft_c
 BOUND: dict[str, Any] = {"bind": "query-params"}
 
 DRAFTER_WORDS = {
-    "none": "none: plain decoding",
-    "ngram": "ngram: prompt lookup",
-    "model": "model: the bigram that comes with it",
+    "none": "Plain decoding, the baseline.",
+    "ngram": "Prompt lookup: copies what followed the same words before.",
+    "model": "The draft model that comes with the target.",
 }
-RULE_WORDS = {"exact": "exact rejection sampling (lossless)", "naive": "naive logit threshold (lossy)"}
+RULE_WORDS = {
+    "exact": "Rejection sampling. Lossless: the text has exactly the target's law.",
+    "naive": "A logit threshold. Lossy: it keeps what the draft likes more than the target does. "
+    "It is here to be watched failing.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +59,13 @@ def settings() -> Settings:
         help="How many tokens the drafter may guess at every step.",
     )
     rule = st.selectbox(
-        "Acceptance rule",
-        list(RULES),
-        key="rule",
-        format_func=lambda name: RULE_WORDS[name],
-        **BOUND,
-        help="How a drafted token is kept or refused.",
+        "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
     )
     acceptance_probability = DEFAULT.acceptance_probability
-    if rule == "naive":
-        st.warning(
-            "Lossy: this rule keeps what the draft likes more than the target does. It is here to be watched failing.",
-            icon=":material/warning:",
-        )
+    if RULES[rule].lossless:
+        st.caption(RULE_WORDS[rule])
+    else:
+        st.warning(RULE_WORDS[rule], icon=":material/warning:")
         acceptance_probability = st.slider(
             "Its “acceptance probability”",
             0.0,
@@ -76,7 +74,7 @@ def settings() -> Settings:
             0.01,
             key="acceptance_probability",
             **BOUND,
-            help="The rule's threshold is 1 / (1 - this): a larger value accepts less.",
+            help="exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
         )
     temperature, top_k, top_p = _sampling()
     max_tokens = st.number_input("Max tokens", 1, 20_000, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
@@ -115,9 +113,10 @@ def _target() -> tuple[str, bool]:
         key="target",
         accept_new_options=True,
         **BOUND,
-        format_func=lambda name: f"{name}: {entries[name].description}" if name in entries else name,
         help="The model whose output counts. To use another GGUF file, type its path.",
     )
+    if target in entries:
+        st.caption(entries[target].description)
     return str(target), target in entries and entries[target].kind == "embedded"
 
 
@@ -150,9 +149,18 @@ def _drafter(target: str, embedded: bool) -> str:
         "Drafter",
         names,
         key="drafter_embedded" if embedded else "drafter",
+        accept_new_options=True,
         **BOUND,
-        format_func=lambda name: DRAFTER_WORDS.get(name, name.replace(f"model:{target}", f"model: {target} itself")),
-        help="What guesses. A model drafts with its own law; prompt lookup copies what followed the same words before.",
+        help="What guesses. For a model of your own, type model: and its name or the path of its GGUF file.",
+    )
+    own = f"model:{target}"
+    st.caption(
+        DRAFTER_WORDS.get(
+            drafter,
+            "The target itself: every guess is kept, and nothing is won."
+            if drafter == own
+            else "A model that shares the target's tokens.",
+        )
     )
     return drafter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import streamlit as st
 
@@ -14,18 +14,21 @@ __all__ = ["run_exports", "runs_export"]
 
 def run_exports(run_id: str, *, key: str) -> None:
     """Buttons for the steps and the tokens of one run."""
-    with st.container(horizontal=True, key=f"{key}_exports"):
+    with st.container(horizontal=True, vertical_alignment="center", key=f"{key}_exports"):
+        for_excel = _for_excel(key)
         _button(
             "Steps as CSV",
-            lambda: to_bytes(steps_csv(run_id, RunStore().events(run_id))),
+            lambda: steps_csv(run_id, RunStore().events(run_id)),
             f"steps-{run_id[:8]}.csv",
+            for_excel=for_excel,
             key=f"{key}_steps",
             words="One row for every step.",
         )
         _button(
             "Tokens as CSV",
-            lambda: to_bytes(tokens_csv(run_id, RunStore().events(run_id))),
+            lambda: tokens_csv(run_id, RunStore().events(run_id)),
             f"tokens-{run_id[:8]}.csv",
+            for_excel=for_excel,
             key=f"{key}_tokens",
             words="One row for every decision: draft token, target token, accepted or not, and why.",
         )
@@ -35,14 +38,30 @@ def runs_export(run_ids: Sequence[str], label: str) -> None:
     """A button for the table of runs."""
     _button(
         label,
-        lambda: to_bytes(runs_csv([RunStore().get(run_id) for run_id in run_ids])),
+        lambda: runs_csv([RunStore().get(run_id) for run_id in run_ids]),
         "runs.csv",
+        for_excel=_for_excel("runs_csv"),
         key="runs_csv",
         words="One row for every run, with its settings and figures.",
     )
 
 
-def _button(label: str, build: Callable[[], bytes], name: str, *, key: str, words: str) -> None:
+def _for_excel(key: str) -> bool:
+    return st.toggle(
+        "For Excel", key=f"{key}_excel", help="Begin the file with a byte-order mark, by which Excel knows UTF-8."
+    )
+
+
+def _button(
+    label: str, lines: Callable[[], Iterator[str]], name: str, *, for_excel: bool, key: str, words: str
+) -> None:
     st.download_button(
-        label, build, name, "text/csv", key=key, on_click="ignore", icon=":material/download:", help=words
+        label,
+        lambda: to_bytes(lines(), bom=for_excel),
+        name,
+        "text/csv",
+        key=key,
+        on_click="ignore",
+        icon=":material/download:",
+        help=words,
     )

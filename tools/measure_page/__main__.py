@@ -32,6 +32,7 @@ BROWSER_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+SETTLE_MS = 3000  # a reader looks at the page before pressing Run; plotly.js is read meanwhile
 PROBE = """
 globalThis.seen = [];
 globalThis.__draftscopeProbe = (shown) =>
@@ -94,6 +95,8 @@ def _wait_until_up(address: str) -> None:
 def _run(page: Page, address: str, **settings: object) -> str:
     """Start a run by its settings, wait for its end, return its id."""
     page.goto(f"{address}/?{urlencode(settings)}")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(SETTLE_MS)
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_function("() => new URLSearchParams(location.search).get('run')")
     page.wait_for_function(FINISHED, timeout=600_000)
