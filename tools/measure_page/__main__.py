@@ -113,7 +113,10 @@ def _measure_latency(page: Page, address: str, n_tokens: int, rate: int) -> None
                 sizes.append(len(response.body()))
 
     page.on("response", note)
-    run_id = _run(page, address, target="markov", drafter_embedded="none", max_tokens=n_tokens, paced="true", pace=rate)
+    greedy = {"temperature": 0}  # at which the pair never draws an end token
+    run_id = _run(
+        page, address, target="markov", drafter_embedded="none", **greedy, paced="true", max_tokens=n_tokens, pace=rate
+    )
     page.wait_for_timeout(500)
     times = page.request.get(f"{address}/measure/times/{run_id}").json()
     latencies: list[float] = []
