@@ -86,6 +86,7 @@ def _table(frame: pd.DataFrame) -> list[str]:
         on_select="rerun",
         selection_mode="multi-row",
         key=f"runs {' '.join(frame['id'])}",
+        placeholder="n/a",
         height=min(420, 38 + 35 * max(len(frame), 1)),
     )
     rows = [row for row in table.selection.rows if row < len(frame)]

@@ -55,7 +55,7 @@ class NaiveThreshold:
     name = "naive"
     lossless = False
     guarantee = (
-        "None: it keeps what the draft likes more than the target does, "
+        "It keeps what the draft likes more than the target does, "
         "so the text drifts away from the target's law. For teaching."
     )
     source = "A rule found in the wild; compare arXiv 2211.17192 and arXiv 2302.01318"
