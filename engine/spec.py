@@ -22,7 +22,8 @@ from engine.drafters.ngram import Match
 from engine.errors import PromptError, SettingError
 from engine.lengths import FixedLength
 from engine.models import catalog
-from engine.models.base import LoadedModel, Model
+from engine.models.backends import check_backend
+from engine.models.base import LoadedModel, Model, Progress
 from engine.models.vocabulary import check_vocabulary
 from engine.sampling import Noise, Sampling
 from engine.values import Event
@@ -75,6 +76,10 @@ class RunSpec:
         How far the embedded draft agrees with its target, -1 to 1.
     target_call_seconds, draft_call_seconds : float
         Simulated cost of a call of the embedded pair; 0 and 0 mean real time.
+    backend : str
+        What runs GGUF files: "auto", "numpy" or "ort"; see `engine.models.catalog.load`.
+    exact_rows : bool
+        Whether a row is to be the same, bit for bit, alone and in a block.
 
     Examples
     --------
@@ -101,6 +106,8 @@ class RunSpec:
     agreement: float = 0.0
     target_call_seconds: float = 0.0
     draft_call_seconds: float = 0.0
+    backend: str = "auto"
+    exact_rows: bool = True
 
     def to_json(self) -> str:
         """The spec as one JSON object."""
@@ -186,8 +193,14 @@ class BuiltRun:
         )
 
 
-def build(spec: RunSpec) -> BuiltRun:
+def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     """Make the parts that a spec names; the cheap checks come before the model is loaded.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    progress : callable, optional
+        Told (parts done, parts in all) while a model is compiled, which happens once.
 
     Raises
     ------
@@ -217,7 +230,8 @@ def build(spec: RunSpec) -> BuiltRun:
             "the naive rule compares raw logits, and an n-gram lookup has none; "
             "choose a model as the drafter, or the exact rule"
         )
-    loaded = _load(spec, spec.target)
+    check_backend(spec.backend)
+    loaded = _load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter: Drafter
@@ -226,16 +240,19 @@ def build(spec: RunSpec) -> BuiltRun:
     elif kind == "ngram":
         drafter = PromptLookup(spec.ngram_max, match=spec.ngram_match)
     else:
-        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name), loaded.model.vocab_size)
+        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name, progress), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
-def _load(spec: RunSpec, name: str) -> LoadedModel:
+def _load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:
     return catalog.load(
         name,
         agreement=spec.agreement,
         target_call_seconds=spec.target_call_seconds,
         draft_call_seconds=spec.draft_call_seconds,
+        backend=spec.backend,
+        exact_rows=spec.exact_rows,
+        progress=progress,
     )
 
 
@@ -247,7 +264,7 @@ def _rule(spec: RunSpec) -> AcceptanceRule:
     return ExactRejection()
 
 
-def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:
+def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progress | None) -> Model:
     if not name:
         if loaded.partner is None:
             raise SettingError(
@@ -257,6 +274,6 @@ def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:
         return loaded.partner
     if name == spec.target:
         return loaded.model.fork()
-    draft = _load(spec, name)
+    draft = _load(spec, name, progress)
     check_vocabulary(loaded.tokenizer, draft.tokenizer)
     return draft.model
