@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -36,17 +35,14 @@ def probabilities(rows: np.ndarray) -> np.ndarray:
     return scores / scores.sum(axis=1, keepdims=True)
 
 
-def test_the_law_is_close_to_that_of_numpy(
-    compiled: LoadedModel, smollm2: LoadedModel, record_property: Callable[[str, object], None]
-) -> None:
+def test_the_law_is_close_to_that_of_numpy(compiled: LoadedModel, smollm2: LoadedModel) -> None:
     text = files("engine.models").joinpath("markov.txt").read_text(encoding="utf-8")
     ids = compiled.tokenizer.encode(text)[:500]
     rows = probabilities(compiled.model.fork().logits(ids, last=len(ids)))
     others = probabilities(smollm2.model.fork().logits(ids, last=len(ids)))
     distance = np.abs(rows - others).sum(axis=1) / 2
-    record_property("mean total-variation distance", float(distance.mean()))
     assert len(ids) == 500
-    assert distance.mean() <= 0.06
+    assert distance.mean() <= 0.06, "see docs/backends.md for what was measured"
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 8, 32])
