@@ -23,7 +23,8 @@ from engine.drafters.ngram import Match
 from engine.errors import PromptError, SettingError
 from engine.lengths import FixedLength
 from engine.models import catalog
-from engine.models.base import LoadedModel, Model
+from engine.models.backends import check_backend
+from engine.models.base import LoadedModel, Model, Progress
 from engine.models.vocabulary import check_vocabulary
 from engine.sampling import Noise, Sampling
 from engine.values import Event
@@ -70,6 +71,10 @@ class RunSpec:
         How far the embedded draft agrees with its target, -1 to 1.
     target_call_seconds, draft_call_seconds : float
         Simulated cost of a call of the embedded pair; 0 and 0 mean real time.
+    backend : str
+        What runs GGUF files: "auto", "numpy" or "ort"; see `engine.models.catalog.load`.
+    exact_rows : bool
+        Whether a row is to be the same, bit for bit, alone and in a block.
 
     Examples
     --------
@@ -96,6 +101,8 @@ class RunSpec:
     agreement: float = 0.0
     target_call_seconds: float = 0.0
     draft_call_seconds: float = 0.0
+    backend: str = "auto"
+    exact_rows: bool = True
 
     def to_json(self) -> str:
         """The spec as one JSON object."""
@@ -188,8 +195,14 @@ RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
 """The acceptance rules by name, each made from the spec that asks for it."""
 
 
-def build(spec: RunSpec) -> BuiltRun:
+def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     """Make the parts that a spec names; everything that can be checked without the model is checked before it.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    progress : callable, optional
+        Told (parts done, parts in all) while a model is compiled, which happens once.
 
     Raises
     ------
@@ -209,7 +222,7 @@ def build(spec: RunSpec) -> BuiltRun:
     kind, _, draft_name = spec.drafter.partition(":")
     _check(spec, kind, draft_name)
     rule = RULES[spec.rule](spec)
-    loaded = _load(spec, spec.target)
+    loaded = _load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter: Drafter
@@ -218,12 +231,13 @@ def build(spec: RunSpec) -> BuiltRun:
     elif kind == "ngram":
         drafter = lookup
     else:
-        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name), loaded.model.vocab_size)
+        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name, progress), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
 def _check(spec: RunSpec, kind: str, draft_name: str) -> None:
     Noise(spec.seed)
+    check_backend(spec.backend)
     if spec.rule not in RULES:
         raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
     if spec.max_tokens < 1:
@@ -238,16 +252,19 @@ def _check(spec: RunSpec, kind: str, draft_name: str) -> None:
         raise SettingError(NO_LOGITS)
 
 
-def _load(spec: RunSpec, name: str) -> LoadedModel:
+def _load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:
     return catalog.load(
         name,
         agreement=spec.agreement,
         target_call_seconds=spec.target_call_seconds,
         draft_call_seconds=spec.draft_call_seconds,
+        backend=spec.backend,
+        exact_rows=spec.exact_rows,
+        progress=progress,
     )
 
 
-def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:
+def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progress | None) -> Model:
     if not name:
         if loaded.partner is None:
             raise SettingError(
@@ -257,6 +274,6 @@ def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:
         return loaded.partner
     if name == spec.target:
         return loaded.model.fork()
-    draft = _load(spec, name)
+    draft = _load(spec, name, progress)
     check_vocabulary(loaded.tokenizer, draft.tokenizer)
     return draft.model

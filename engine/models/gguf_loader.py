@@ -7,8 +7,10 @@ from pathlib import Path
 
 from engine.errors import ModelFileError
 from engine.models.architecture import Architecture, architecture_of
-from engine.models.base import LoadedModel
+from engine.models.backends import require_installed
+from engine.models.base import LoadedModel, Progress
 from engine.models.gguf import GGUFFile, read_gguf
+from engine.models.onnx_loader import load_compiled
 from engine.models.threads import limit_threads
 from engine.models.tokenizer import GGUFTokenizer
 from engine.models.transformer import Transformer
@@ -17,7 +19,9 @@ from engine.models.weights import load_weights
 __all__ = ["check_gguf", "load_gguf", "read_model"]
 
 
-def load_gguf(path: Path | str, *, name: str | None = None) -> LoadedModel:
+def load_gguf(
+    path: Path | str, *, name: str | None = None, backend: str = "numpy", progress: Progress | None = None
+) -> LoadedModel:
     """The model and the tokenizer in the GGUF file at `path`.
 
     Everything that can be refused from the metadata is refused before the weights are read. From
@@ -28,6 +32,10 @@ def load_gguf(path: Path | str, *, name: str | None = None) -> LoadedModel:
     path : Path or str
     name : str, optional
         How to call the model; without one, the file's name without its ending.
+    backend : {"numpy", "ort"}
+        What runs it.
+    progress : callable, optional
+        For "ort": told (parts packed, parts in all) while the model is compiled, which happens once.
 
     Raises
     ------
@@ -35,20 +43,31 @@ def load_gguf(path: Path | str, *, name: str | None = None) -> LoadedModel:
         If there is no such file.
     ModelFileError
         If the file is not a GGUF, is cut short, or holds a model that we do not run.
+    MissingPackage
+        If what the backend needs is not installed.
+    BackendError
+        If the backend cannot run the model.
     """
-    return read_model(path)(name or Path(path).stem)
+    return read_model(path, backend=backend, progress=progress)(name or Path(path).stem)
 
 
-def read_model(path: Path | str) -> Callable[[str], LoadedModel]:
+def read_model(
+    path: Path | str, *, backend: str = "numpy", progress: Progress | None = None
+) -> Callable[[str], LoadedModel]:
     """Read the file at `path` once; what comes back makes models of it, by any name, that share the weights.
 
     Raises
     ------
-    ModelNotFound, ModelFileError
+    ModelNotFound, ModelFileError, MissingPackage, BackendError
         See `load_gguf`.
     """
+    if backend == "ort":
+        require_installed()
     limit_threads()
     file, architecture, tokenizer = _checked(path)
+    if backend == "ort":
+        compiled = load_compiled(file, architecture, name=Path(path).stem, progress=progress)
+        return lambda name: LoadedModel(compiled.fork(name=name), tokenizer)
     weights = load_weights(file, architecture)
     return lambda name: LoadedModel(Transformer(architecture, weights, name=name), tokenizer)
 

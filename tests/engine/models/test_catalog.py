@@ -32,7 +32,7 @@ class Reader:
         self.names: list[str] = []
         self._seconds = seconds
 
-    def __call__(self, path: Path):
+    def __call__(self, path: Path, *_: object):
         self.names.append(path.name)
         time.sleep(self._seconds)
         return lambda name: load_markov()
@@ -288,7 +288,7 @@ def test_only_the_last_files_are_kept(tmp_path):
 def test_reading_that_fails_is_tried_again(gguf):
     n_tries = 0
 
-    def read(path: Path):
+    def read(path: Path, *_: object):
         nonlocal n_tries
         n_tries += 1
         if n_tries == 1:
