@@ -158,6 +158,7 @@ def _rival_file(settings: BenchSettings) -> Path:
 
 def _described(settings: BenchSettings, drafters: list[str]) -> dict[str, Any]:
     run = {name: value for name, value in asdict(settings.base).items() if name not in _OF_ONE_RUN}
+    run["stop"] = list(run["stop"])  # as JSON has it
     return {
         **run,
         "drafters": drafters,

@@ -56,13 +56,15 @@ def speed(timings: Timings) -> float | None:
     return None if rates is None else float(rates[0])
 
 
-def speed_ratio(of: Timings, to: Timings, *, seed: int = 0) -> Estimate | None:
+def speed_ratio(of: Timings, to: Timings, *, seed: int = 0, n_draws: int = N_DRAWS) -> Estimate | None:
     """How many times the speed `to` the speed `of` is, over what both have measured.
 
     Parameters
     ----------
     of, to : mapping of (prompt, repeat) to (tokens, seconds)
     seed : int, default 0
+        Of the bootstrap.
+    n_draws : int, default 2000
         Of the bootstrap.
 
     Returns
@@ -84,7 +86,7 @@ def speed_ratio(of: Timings, to: Timings, *, seed: int = 0) -> Estimate | None:
     value = float(rates[0] / rates[1])
     if len(shared) < 2:
         return Estimate(value, None, None)
-    ratios = _bootstrap(table, counts, np.random.default_rng(seed))
+    ratios = _bootstrap(table, counts, n_draws, np.random.default_rng(seed))
     low, high = np.quantile(ratios, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     return Estimate(value, float(low), float(high))
 
@@ -118,14 +120,14 @@ def _rates(medians: NDArray[np.float64]) -> NDArray[np.float64] | None:
 
 
 def _bootstrap(
-    table: NDArray[np.float64], counts: NDArray[np.int64], generator: np.random.Generator
+    table: NDArray[np.float64], counts: NDArray[np.int64], n_draws: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """The ratio of the first series' speed to the second's, (draws,)."""
     n_prompts, n_repeats = table.shape[2:]
-    prompts = generator.integers(n_prompts, size=(N_DRAWS, n_prompts))
-    repeats = (generator.random((N_DRAWS, n_prompts, n_repeats)) * counts[prompts][:, :, None]).astype(np.int64)
+    prompts = generator.integers(n_prompts, size=(n_draws, n_prompts))
+    repeats = (generator.random((n_draws, n_prompts, n_repeats)) * counts[prompts][:, :, None]).astype(np.int64)
     drawn = np.median(table[:, :, prompts[:, :, None], repeats], axis=-1)  # series, 2, draws, prompts
     tokens, seconds = drawn.sum(axis=-1)[:, 0], drawn.sum(axis=-1)[:, 1]
-    rates = tokens[:, :] / seconds
+    rates = tokens / seconds
     ratios: NDArray[np.float64] = rates[0] / rates[1]
     return ratios[np.isfinite(ratios)]
