@@ -50,6 +50,11 @@ def _head(result: Mapping[str, Any], bold: str = "") -> str:
         lines.append(f"PARTIAL: interrupted after {result['runs_done']} of {result['runs_planned']} runs")
     if result["simulated"]:
         lines.append("SIMULATED: every time is made up of the given costs of a call; nothing was timed")
+    load, cores = result["load_before"], result["machine"]["cores"]
+    if load is not None and cores and load > cores / 2 and not result["simulated"]:
+        lines.append(
+            f"BUSY: the load average was {load:.2f} on {cores} cores at the start; quiet machines measure better"
+        )
     return "\n\n".join(lines) if bold else "\n".join(lines)
 
 

@@ -50,7 +50,7 @@ def result_of(
     return {
         "schema": SCHEMA,
         "kind": "draftscope bench",
-        "verdict": verdict(drafting),
+        "verdict": verdict(drafting, costs.verify if costs else ()),
         "partial": measurements.partial,
         "simulated": any(run.figures.simulated for run in measurements.runs if run.figures),
         "runs_done": len(measurements.runs),

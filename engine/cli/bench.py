@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -109,10 +110,11 @@ def _lengths(text: str) -> tuple[int, ...]:
     """Whole numbers from a list of numbers and ranges."""
     lengths: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not first.strip().isdecimal() or not (last or first).strip().isdecimal():
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
             raise argparse.ArgumentTypeError(f"{text!r} is no list of draft lengths; write 1-6 or 2,4,8")
-        lengths.update(range(int(first), int(last or first) + 1))
+        lengths.update(range(first, last + 1))
     return tuple(sorted(lengths))
 
 

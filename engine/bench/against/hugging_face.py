@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +67,10 @@ class HuggingFace:
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
         self._torch = torch
-        self._model = transformers.AutoModelForCausalLM.from_pretrained(
-            str(path.parent), gguf_file=path.name, local_files_only=True, dtype=torch.float32
-        ).eval()
+        with redirect_stderr(StringIO()):  # a bar of its own that it cannot be talked out of
+            self._model = transformers.AutoModelForCausalLM.from_pretrained(
+                str(path.parent), gguf_file=path.name, local_files_only=True, dtype=torch.float32
+            ).eval()
 
     def answer(self, ids: Sequence[int], setting: RivalSetting, *, max_tokens: int, temperature: float) -> Answer:
         """See `Rival.answer`."""
