@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.bench.plan import Configuration
 from engine.models.base import Clock, LoadedModel
-from engine.sampling import Noise, Sampling
+from engine.sampling import Noise
 from engine.spec import BuiltRun, RunSpec, build
 
 __all__ = ["CONTEXT_TOKENS", "Costs", "DraftCost", "fit_line", "measure_costs"]
@@ -63,8 +63,8 @@ class Costs:
     def verify_cost(self, n_rows: int) -> float:
         """v(n_rows), continued in a straight line where the curve ends."""
         measured = len(self.verify)
-        if n_rows <= measured:
-            return self.verify[n_rows - 1]
+        if n_rows <= measured or measured == 1:
+            return self.verify[min(n_rows, measured) - 1]
         return self.verify[-1] + (self.verify[-1] - self.verify[-2]) * (n_rows - measured)
 
 
@@ -81,7 +81,7 @@ def measure_costs(
     lengths : sequence of int
         Draft lengths; a proposal of one token is always among those timed.
     text : str
-        The context is its first 200 tokens, or fewer if the target's context is short.
+        The context is its first 200 tokens, or half of the target's context if that is less.
     n_rounds : int, default 9
         Samples of everything; the first round is thrown away.
 
@@ -91,15 +91,15 @@ def measure_costs(
         None if a plain call takes no time (a simulated clock may say so).
     """
     longest = max(lengths, default=1)
-    n_rows = max(CURVE_ROWS, longest + 1)
     built = build(Configuration().spec(base, text))
-    ids = list(_plain_ids(built.loaded, text, CONTEXT_TOKENS + n_rows))
-    n_context = min(CONTEXT_TOKENS, built.loaded.model.context_length - n_rows - 1, len(ids) - n_rows)
+    room = built.loaded.model.context_length
+    n_context = min(CONTEXT_TOKENS, max(2, room // 2))
+    n_rows = min(max(CURVE_ROWS, longest + 1), room - n_context)
+    ids = _plain_ids(built.loaded, text, n_context + n_rows)
     clock: Clock = built.loaded.clock or time.perf_counter
     timed_lengths = sorted({1, *lengths})
     builds = {
-        drafter: build(replace(Configuration(drafter=drafter, draft_length=longest).spec(base, text)))
-        for drafter in drafters
+        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(base, text)) for drafter in drafters
     }
     calls: dict[int, list[float]] = {rows: [] for rows in range(1, n_rows + 1)}
     proposals: dict[tuple[str, int], list[tuple[int, float]]] = {
@@ -170,7 +170,7 @@ def _proposal(built: BuiltRun, context: list[int], length: int) -> tuple[int, fl
     draft = built.drafter.propose(
         context,
         length,
-        sampling=Sampling(temperature=built.sampling.temperature),
+        sampling=built.sampling,
         noise=Noise(built.spec.seed),
         end_tokens=frozenset(),
     )

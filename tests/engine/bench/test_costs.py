@@ -43,6 +43,13 @@ def test_the_curve_goes_as_far_as_the_drafts_do():
     assert len(measure_costs(base(), ["model"], [12], TEXT, n_rounds=1).verify) == 13
 
 
+def test_a_short_context_shortens_the_curve(monkeypatch):
+    monkeypatch.setattr("engine.models.markov.MarkovModel.context_length", 8)
+    costs = measure_costs(base(), ["model"], [3], TEXT, n_rounds=1)
+    assert (costs.context_tokens, len(costs.verify)) == (4, 4)
+    assert Costs(1, 1.0, (1.0,), {}).verify_cost(3) == 1.0
+
+
 def test_real_time_gives_numbers_above_nothing():
     costs = measure_costs(dataclasses.replace(base(0.0, 0.0)), ["ngram"], [2], TEXT, n_rounds=3)
     assert costs.plain_call_seconds > 0
