@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.bench.plan import OWN
 from engine.bench.verdict import estimate_text
 
 __all__ = ["Section", "sections_of"]
@@ -51,8 +52,8 @@ def _speeds(result: Mapping[str, Any]) -> Section:
             _number(row["tokens_per_second"], 1),
             "1" if row["speed_up"] is None and row["drafter"] == "none" else estimate_text(row["speed_up"]),
             _number(row["mean_over_categories"]) if row["drafter"] != "none" else "",
-            _number(row["predicted_speed_up"]) if row["drafter"] != "none" else "",
-            _number(row["measured_over_predicted"]) if row["drafter"] != "none" else "",
+            _own_number(row, "predicted_speed_up"),
+            _own_number(row, "measured_over_predicted"),
         )
         for row in result["configurations"]
     )
@@ -77,13 +78,13 @@ def _steps(rows: Sequence[Mapping[str, Any]]) -> Section:
         tuple(
             (
                 row["name"],
-                _number(row["tokens_per_step"]),
+                _number(row["tokens_per_step"]) if row["engine"] == OWN else "",
                 _number(row["acceptance_rate"]) if row["drafter"] != "none" else "",
-                _number(row["per_token_acceptance"]) if row["drafter"] != "none" else "",
+                _own_number(row, "per_token_acceptance"),
                 " ".join(_number(share) for share in row["acceptance_by_position"] or ()),
-                _percent(row["draft_share"]),
-                _percent(row["verify_share"]),
-                _percent(row["overhead_share"]),
+                _percent(row["draft_share"]) if row["engine"] == OWN else "",
+                _percent(row["verify_share"]) if row["engine"] == OWN else "",
+                _percent(row["overhead_share"]) if row["engine"] == OWN else "",
             )
             for row in rows
         ),
@@ -190,6 +191,11 @@ def _circumstances(result: Mapping[str, Any]) -> Section:
             f"{versions}; started {result['started']}",
         ),
     )
+
+
+def _own_number(row: Mapping[str, Any], name: str) -> str:
+    """A figure that only Draftscope's own drafting configurations have."""
+    return _number(row[name]) if row["engine"] == OWN and row["drafter"] != "none" else ""
 
 
 def _number(value: float | None, digits: int = 2) -> str:

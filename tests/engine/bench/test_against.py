@@ -12,6 +12,7 @@ from engine.bench.plan import Configuration, Turn
 from engine.bench.prompts import Prompt
 from engine.bench.run import run_bench
 from engine.errors import ForwardError
+from engine.spec import RunSpec, build
 
 
 class Paper:
@@ -95,3 +96,18 @@ def test_llama_cpp_answers_in_all_its_ways(smollm2_path, smollm2):
         assert answer.n_timed == 11
         assert answer.decode_seconds > 0
         assert smollm2.tokenizer.token_bytes(answer.ids[0]) == b" Paris"
+
+
+@pytest.mark.real_model
+@pytest.mark.skipif(find_spec("torch") is None or find_spec("transformers") is None, reason="torch is not installed")
+def test_transformers_answers_with_the_text_of_the_numpy_engine(smollm2_path, smollm2):
+    """Both compute the same weights in float32."""
+    ids = smollm2.tokenizer.chat("Name three colours.")
+    rival = open_rival("transformers", smollm2_path, threads=1, context_tokens=128)
+    built = build(RunSpec(str(smollm2_path), "none", temperature=0.0, max_tokens=10, prompt="Name three colours."))
+    *_, finished = built.events()
+    for setting in rival.settings:
+        answer = rival.answer(ids, setting, max_tokens=10, temperature=0.0)
+        assert answer.ids == finished.ids
+        assert 0 < answer.n_timed < len(answer.ids)
+        assert answer.decode_seconds > 0
