@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from engine.bench.measure import Measurement
 from engine.metrics import NEAR_TIE
 
-__all__ = ["Divergence", "divergences"]
+__all__ = ["Divergence", "divergences", "n_compared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,14 @@ class Divergence:
     def near_tie(self) -> bool:
         """Whether rounding alone may have decided it."""
         return self.margin is not None and self.margin < NEAR_TIE
+
+
+def n_compared(runs: Sequence[Measurement], plain: Sequence[Measurement]) -> int:
+    """How many prompts have a run that can be compared with a plain one."""
+    cells = {(run.turn.prompt.identity, run.turn.repeat) for run in plain}
+    return len({
+        run.turn.prompt.identity for run in runs if (run.turn.prompt.identity, run.turn.repeat) in cells
+    })  # fmt: skip
 
 
 def divergences(runs: Sequence[Measurement], plain: Sequence[Measurement]) -> list[Divergence]:

@@ -130,19 +130,24 @@ def plain_of(configuration: Configuration) -> Configuration:
 
 
 def usable_drafters(base: RunSpec) -> tuple[list[str], dict[str, str]]:
-    """The kinds of drafter that the target of `base` can be run with, and why not for the others."""
-    usable: list[str] = []
+    """The kinds of drafter that the target of `base` can be run with, and why not for the others.
+
+    A kind that only stands for another one, as "model" may do, is left out for that other one.
+    """
+    usable: dict[str, str] = {}  # the drafter's own name to the kind
     skipped: dict[str, str] = {}
-    for drafter in DRAFTERS:
-        if drafter == "none":
+    for kind in DRAFTERS:
+        if kind == "none":
             continue
         try:
-            build(replace(base, drafter=drafter))
+            name = build(replace(base, drafter=kind)).drafter.name
         except DraftscopeError as failure:
-            skipped[drafter] = str(failure)
-        else:
-            usable.append(drafter)
-    return usable, skipped
+            skipped[kind] = str(failure)
+            continue
+        if name in usable:
+            skipped[usable[name]] = f"for this target it is the same as {kind}"
+        usable[name] = kind
+    return [kind for kind in DRAFTERS if kind in usable.values()], skipped
 
 
 def optional_settings() -> dict[str, str | bool]:

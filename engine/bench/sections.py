@@ -50,7 +50,7 @@ def _speeds(result: Mapping[str, Any]) -> Section:
         (
             row["name"],
             _number(row["tokens_per_second"], 1),
-            "1" if row["speed_up"] is None and row["drafter"] == "none" else estimate_text(row["speed_up"]),
+            estimate_text(row["speed_up"]) if row["drafter"] != "none" or row["tokens_per_second"] is None else "1",
             _number(row["mean_over_categories"]) if row["drafter"] != "none" else "",
             _own_number(row, "predicted_speed_up"),
             _own_number(row, "measured_over_predicted"),

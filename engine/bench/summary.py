@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.bench.costs import Costs
-from engine.bench.identical import divergences
+from engine.bench.identical import divergences, n_compared
 from engine.bench.measure import Measurement, Measurements
 from engine.bench.plan import OWN, Configuration, plain_of
 from engine.bench.predict import Counts, pooled, predicted_by_the_paper, predicted_speed_up
@@ -106,7 +106,7 @@ def _row(
         "measured_over_predicted": speed_up["value"] / predicted if speed_up and predicted else None,
         "predicted_by_the_paper": paper,
         **_acceptance(runs, counts),
-        "prompts_compared": len({run.turn.prompt.identity for run in runs}) if differing is not None else None,
+        "prompts_compared": None if differing is None else n_compared(runs, own_plain),
         "prompts_that_differ": None if differing is None else len(differing),
         "near_tie_differences": None if differing is None else sum(place.near_tie for place in differing),
         "divergences": None

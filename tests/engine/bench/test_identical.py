@@ -1,6 +1,6 @@
 """Where texts part, and whether rounding may be to blame."""
 
-from engine.bench.identical import Divergence, divergences
+from engine.bench.identical import Divergence, divergences, n_compared
 from engine.bench.measure import Measurement
 from engine.bench.plan import Configuration, Turn
 from engine.bench.prompts import Prompt
@@ -42,3 +42,10 @@ def test_a_prompt_counts_once_with_its_earliest_place_and_prompts_are_sorted_by_
 def test_a_run_is_compared_with_the_plain_run_of_its_own_repeat():
     plain = [run([1], repeat=0), run([2], repeat=1)]
     assert divergences([run([1], repeat=0), run([2], repeat=1)], plain) == []
+
+
+def test_only_prompts_with_a_plain_run_of_the_same_repeat_are_compared():
+    plain = [run([1], prompt="a"), run([1], prompt="b", repeat=1)]
+    others = [run([1], prompt="a"), run([1], prompt="b"), run([1], prompt="c")]
+    assert n_compared(others, plain) == 1
+    assert n_compared(others, []) == 0
