@@ -29,11 +29,6 @@ DRAFTER_WORDS = {
     "ngram": "Prompt lookup: copies what followed the same words before.",
     "model": "The draft model that comes with the target.",
 }
-RULE_WORDS = {
-    "exact": "Rejection sampling. Lossless: the text has exactly the target's law.",
-    "naive": "A logit threshold. Lossy: it keeps what the draft likes more than the target does. "
-    "It is here to be watched failing.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +57,11 @@ def settings() -> Settings:
         "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
     )
     acceptance_probability = DEFAULT.acceptance_probability
-    if RULES[rule].lossless:
-        st.caption(RULE_WORDS[rule])
+    about = RULES[rule](DEFAULT)
+    if about.lossless:
+        st.caption(f"Lossless. {about.guarantee}")
     else:
-        st.warning(RULE_WORDS[rule], icon=":material/warning:")
+        st.warning(f"Lossy. {about.guarantee}", icon=":material/warning:")
         acceptance_probability = st.slider(
             "Its “acceptance probability”",
             0.0,
@@ -157,9 +153,9 @@ def _drafter(target: str, embedded: bool) -> str:
     st.caption(
         DRAFTER_WORDS.get(
             drafter,
-            "The target itself: every guess is kept, and nothing is won."
+            "The target as its own draft: a guess costs as much as it can save."
             if drafter == own
-            else "A model that shares the target's tokens.",
+            else "A model as draft; it must share the target's tokens.",
         )
     )
     return drafter

@@ -2,7 +2,7 @@
 
 One thread adds events; any number of readers ask for what is new since their cursor, so the size
 of an answer depends on what is new and not on the length of the run. Every entry is turned into
-JSON once, when it is added. The figures in an answer are the engine's (`engine.report`).
+JSON once, when it is added. The figures in an answer are the engine's (`engine.metrics`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 st.set_page_config(page_title="Draftscope", page_icon=str(HERE / "icon.svg"), layout="wide")
 st.logo(str(HERE / "logo.svg"), icon_image=str(HERE / "icon.svg"), size="large")
-st.html("<style>.stMainBlockContainer { padding-top: 4.5rem; padding-bottom: 3rem }</style>")
+st.html(HERE / "pages.css")
 state.remember()
 st.navigation(
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 import plotly
@@ -10,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dashboard.event_log import EventLog
 from dashboard.runner import registry
-from engine.errors import StoreError
-from engine.store import RunStore
+from dashboard.stored_log import stored_log
+from engine.errors import DraftscopeError, RunNotFound
 
 __all__ = ["routes"]
 
@@ -25,9 +23,11 @@ def events(request: Request) -> Response:
     run_id = request.path_params["run_id"]
     run = registry.get(run_id)
     try:
-        body = run.since(_cursor(request)) if run else _stored_log(run_id).since(_cursor(request))
-    except StoreError as failure:
+        body = (run or stored_log(run_id)).since(_cursor(request))
+    except RunNotFound as failure:
         return JSONResponse({"error": str(failure)}, status_code=404)
+    except DraftscopeError as failure:
+        return JSONResponse({"error": str(failure)}, status_code=503)
     return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
@@ -36,26 +36,6 @@ def plotly_js(request: Request) -> Response:
     return FileResponse(
         PLOTLY_JS, media_type="text/javascript", headers={"Cache-Control": "public, max-age=31536000, immutable"}
     )
-
-
-def _stored_log(run_id: str) -> EventLog:
-    """The log of a run that is not in memory: one of an earlier day, or of another process."""
-    run = RunStore().get(run_id)
-    return _read_log(run.id) if run.state == "running" else _kept_log(run.id)
-
-
-@lru_cache(maxsize=4)
-def _kept_log(run_id: str) -> EventLog:
-    log = _read_log(run_id)
-    log.state = "finished"
-    return log
-
-
-def _read_log(run_id: str) -> EventLog:
-    log = EventLog()
-    for event in RunStore().events(run_id):
-        log.add(event)
-    return log
 
 
 def _cursor(request: Request) -> int:

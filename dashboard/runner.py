@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Condition, Lock, Thread
 from typing import TypeVar
-from uuid import uuid4
 
 from dashboard.event_log import EventLog
 from dashboard.pace import Pace
 from engine.errors import DraftscopeError
 from engine.spec import RunSpec, build
-from engine.store import RunStore
+from engine.store import RunStore, new_run_id
 from engine.values import Drafted, Event, Step
 
 __all__ = ["LiveRun", "Registry", "TooManyRuns", "registry"]
@@ -61,11 +60,12 @@ class LiveRun:
     def __init__(
         self, spec: RunSpec, owner: str, *, steps_per_second: float | None = None, paused: bool = False
     ) -> None:
-        self.id = uuid4().hex
+        self.id = new_run_id()
         self.spec = spec
         self.owner = owner
         self.log = EventLog()
-        self.saved = True
+        self.saved = False
+        self.save_error = ""
         self._pace = Pace(steps_per_second)
         self._changed = Condition()
         self._paused = paused
@@ -145,6 +145,7 @@ class LiveRun:
     def _saved(self, events: Iterator[Event]) -> Iterator[Event]:
         """Pass the events on, each saved first; a store that fails ends the saving, not the run."""
         writer = self._attempt(lambda: RunStore().begin(self.spec, run_id=self.id))
+        self.saved = writer is not None
         try:
             for event in events:
                 if writer and self.saved:
@@ -160,6 +161,7 @@ class LiveRun:
         except DraftscopeError as failure:
             logger.warning("run %s is not saved: %s", self.id, failure)
             self.saved = False
+            self.save_error = str(failure)
             return None
 
     def _held(self) -> bool:
@@ -171,6 +173,7 @@ class LiveRun:
                     return False
                 if self._steps_asked > 0:
                     self._steps_asked -= 1
+                    self.log.state = "running"
                     return False
                 self.log.state = "paused"
                 self._changed.wait(1.0)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import codecs
 import csv
+import errno
 import io
 import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from engine.errors import StoreError
 
-__all__ = ["Cell", "csv_line", "safe_text", "to_bytes", "write_csv"]
+__all__ = ["Cell", "check_csv", "csv_line", "safe_text", "to_bytes", "write_csv"]
 
 Cell = str | int | float | bool | None
 
@@ -103,19 +105,51 @@ def write_csv(lines: Iterable[str], name: str, *, bom: bool = False) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(to_bytes(lines, bom=bom))
         return
-    path = Path(os.path.realpath(name))  # through a link, which stays one
-    replaces = path.is_file() or not path.exists()  # a pipe or a device is written to
-    target = path.with_name(f".{path.name}.{os.getpid()}.part") if replaces else path
-    try:
+    path, part = _places(name)
+    with _told(name):
         try:
-            with target.open("wb") as file:
+            with (part or path).open("wb") as file:
                 file.writelines(_encoded(lines, bom))
-            if replaces:
-                target.replace(path)
+            if part:
+                part.replace(path)
         except BaseException:
-            if replaces:
-                target.unlink(missing_ok=True)
+            if part:
+                part.unlink(missing_ok=True)
             raise
+
+
+def check_csv(name: str) -> None:
+    """Refuse a name that `write_csv` could not write to, before there is anything to write.
+
+    Raises
+    ------
+    StoreError
+        If the folder is not there or may not be written to, or `name` is a folder.
+    """
+    if name == "-":
+        return
+    path, part = _places(name)
+    with _told(name):
+        if part:
+            part.open("wb").close()
+            part.unlink()
+        elif path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        elif not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _places(name: str) -> tuple[Path, Path | None]:
+    """Where to write in the end, and the file that takes its place then; None for a pipe or a device."""
+    path = Path(os.path.realpath(name))  # through a link, which stays one
+    replaces = path.is_file() or not path.exists()
+    return path, path.with_name(f".{path.name}.{os.getpid()}.part") if replaces else None
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as failure:
         raise StoreError(f"the CSV file {name} cannot be written: {failure.strerror or failure}") from failure
 

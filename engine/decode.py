@@ -33,6 +33,8 @@ from engine.values import Decision, Draft, Drafted, Event, Finished, FinishReaso
 
 __all__ = ["decode"]
 
+PREFILL = "the prefill"
+
 
 def decode(
     target: Model,
@@ -112,6 +114,8 @@ def decode(
         raise SettingError(
             f"stop is {stop!r}; it must be a sequence of strings, none of them empty, and needs a tokenizer"
         )
+    rule = rule or ExactRejection()
+    sampling = sampling or Sampling()
     output = Output(
         tokenizer,
         end_tokens=end_tokens,
@@ -123,9 +127,10 @@ def decode(
         target,
         drafter,
         [int(token) for token in prompt],
-        rule=rule or ExactRejection(),
+        rule=rule,
         lengths=lengths or FixedLength(),
-        sampling=sampling or Sampling(),
+        sampling=sampling,
+        draft_sampling=Sampling(temperature=0) if rule.greedy_draft else sampling,
         end_tokens=end_tokens,
         output=output,
         prompt_text=text_with_controls(tokenizer, prompt),
@@ -143,6 +148,7 @@ def _events(
     rule: AcceptanceRule,
     lengths: LengthPolicy,
     sampling: Sampling,
+    draft_sampling: Sampling,
     end_tokens: frozenset[int],
     output: Output,
     prompt_text: str,
@@ -150,7 +156,6 @@ def _events(
     cancelled: Callable[[], bool],
     clock: Clock,
 ) -> Iterator[Event]:
-    draft_sampling = Sampling(temperature=0) if rule.greedy_draft else sampling
     yield Started(
         target.name,
         drafter.name,
@@ -164,6 +169,7 @@ def _events(
     watch = Stopwatch(clock)
     prefill_seconds = 0.0
     index = 0
+    place = PREFILL
     reason: FinishReason | None = None
     error = ""
     try:
@@ -174,6 +180,7 @@ def _events(
         prefill_seconds = watch.lap()
 
         while reason is None:
+            place = f"step {index}"
             if cancelled():
                 reason = "cancelled"
                 break
@@ -182,14 +189,15 @@ def _events(
             limit, note = _draft_limit(lengths.next_length(), output.room, len(context), drafter)
             overhead_seconds = watch.lap()
             # 2. Propose.
-            draft = Draft(note=note)
+            draft = Draft()
             if limit > 0:
                 draft = drafter.propose(context, limit, sampling=draft_sampling, noise=noise, end_tokens=end_tokens)
                 draft = _checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
+                note = draft.note or note
             draft_seconds = watch.lap()
             texts = output.peek(draft.tokens)
             overhead_seconds += watch.lap()
-            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, draft.note)
+            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note)
             watch.resume()
             # 3. Verify.
             n_rows = len(draft.tokens) + 1
@@ -215,7 +223,7 @@ def _events(
                 verify_seconds,
                 overhead_seconds,
                 watch.total,
-                draft.note,
+                note,
             )
             context.extend(emitted)
             reason = output.reason
@@ -223,7 +231,9 @@ def _events(
     except Exception as failure:  # whatever a model, a drafter or a rule of the user's raises
         reason = "error"
         told = str(failure) if isinstance(failure, DraftscopeError) else f"{type(failure).__name__}: {failure}"
-        error = f"step {index}: {told}"
+        error = f"{place}: {told}"
+        if place == PREFILL:
+            prefill_seconds = watch.lap()
     yield Finished(reason, tuple(output.ids), output.text, prefill_seconds, watch.total, error)
 
 
@@ -241,15 +251,20 @@ def _check_prompt(prompt: Tokens, target: Model) -> None:
 
 
 def _draft_limit(wanted: int, room: int, n_context: int, drafter: Drafter) -> tuple[int, str]:
-    """How many tokens to draft, and why none if none. The target's own token takes one place of the room."""
+    """How many tokens to draft, and why fewer than wanted. The target's own token takes one place of the room."""
     if wanted == 0:
         return 0, "the draft length is 0"
-    if room == 1:
-        return 0, "one token is left to emit, and the target gives it"
-    draft_room = wanted if drafter.context_length is None else drafter.context_length - n_context + 1
-    if draft_room <= 0:
+    draft_room = wanted if drafter.context_length is None else max(0, drafter.context_length - n_context + 1)
+    limit = min(wanted, room - 1, draft_room)
+    if limit == wanted:
+        return limit, ""
+    if draft_room == 0:
         return 0, f"the context is longer than the drafter's {drafter.context_length} tokens"
-    return min(wanted, room - 1, draft_room), ""
+    if limit == draft_room:
+        return limit, f"the drafter's context of {drafter.context_length} tokens has room for {limit} more"
+    if limit == 0:
+        return 0, "one token is left to emit, and the target gives it"
+    return limit, f"{room} tokens are left to emit, and the last of them is the target's"
 
 
 def _checked_draft(draft: Draft, limit: int, drafter: Drafter, vocab_size: int, end_tokens: frozenset[int]) -> Draft:
@@ -313,7 +328,7 @@ def _decisions(
             accept_prob=test.accept_prob,
             draw=test.draw,
             emitted_prob=rows.law(position).prob(kept),
-            margin=rows.margin(position),
+            margin=rows.margin(position, kept),
             draft_text=text,
             target_text=target_text,
             target_parts=parts,
@@ -327,7 +342,7 @@ def _decisions(
             target_token=verdict.token,
             discarded=discarded,
             emitted_prob=rows.law(n_drafted).prob(verdict.token),
-            margin=rows.margin(n_drafted),
+            margin=rows.margin(n_drafted, verdict.token),
             target_text=target_text,
             target_parts=parts,
         )

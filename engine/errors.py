@@ -12,7 +12,8 @@ DraftscopeError
 │   └── ForwardError     a model raised, or gave rows that are not numbers
 ├── DraftError           a drafter proposed something impossible
 ├── MissingPackage       an optional package is not installed
-└── StoreError           the run store cannot be read or written, or has no such run
+└── StoreError           the run store cannot be read or written
+    └── RunNotFound      it has no such run
 ```
 
 Each message says what was given, what was expected and what to do about it.
@@ -28,6 +29,7 @@ __all__ = [
     "ModelFileError",
     "ModelNotFound",
     "PromptError",
+    "RunNotFound",
     "SettingError",
     "StoreError",
     "VocabularyError",
@@ -79,4 +81,8 @@ class MissingPackage(DraftscopeError, ImportError):
 
 
 class StoreError(DraftscopeError):
-    """The run store cannot be read or written, or has no such run."""
+    """The run store cannot be read or written."""
+
+
+class RunNotFound(StoreError):
+    """The store has no such run."""

@@ -48,10 +48,11 @@ RUN_COLUMNS = (
 OUTCOMES = ("accepted", "rejected", "unreached", "recovered", "bonus", "plain", "discarded")
 STEP_SECONDS = ("draft_seconds", "verify_seconds", "overhead_seconds", "at_seconds")
 STEP_COLUMNS = (
-    "run_id", "step", "context_length", "drafted", *OUTCOMES, "emitted", *STEP_SECONDS, "simulated", "lossless", "note"
+    "run_id", "step", "context_length", "drafted", *OUTCOMES, "emitted", *STEP_SECONDS, "simulated", "lossless", "note",
+    "seed",
 )  # fmt: skip
 DECISION_FIELDS = tuple(field.name for field in fields(Decision))
-TOKEN_COLUMNS = ("run_id", "step", *DECISION_FIELDS)
+TOKEN_COLUMNS = ("run_id", "step", *DECISION_FIELDS, "seed")
 
 
 def runs_csv(runs: Iterable[StoredRun]) -> Iterator[str]:
@@ -99,10 +100,10 @@ def steps_csv(run_id: str, events: Iterable[Event], *, header: bool = True) -> I
     """
     if header:
         yield csv_line(STEP_COLUMNS)
-    simulated = lossless = None
+    simulated = lossless = seed = None
     for event in events:
         if isinstance(event, Started):
-            simulated, lossless = event.simulated, event.lossless
+            simulated, lossless, seed = event.simulated, event.lossless, event.seed
         if isinstance(event, Step):
             counts = _counts(event)
             yield csv_line(
@@ -117,26 +118,31 @@ def steps_csv(run_id: str, events: Iterable[Event], *, header: bool = True) -> I
                     simulated,
                     lossless,
                     event.note,
+                    seed,
                 ]
             )
 
 
 def tokens_csv(run_id: str, events: Iterable[Event], *, header: bool = True) -> Iterator[str]:
-    """One row a decision, with the fields of `engine.values.Decision`; see `steps_csv`.
+    """One row a decision, with the fields of `engine.values.Decision` and the run's seed; see `steps_csv`.
 
     Examples
     --------
+    >>> started = Started("markov", "none", "exact", True, seed=7, prompt=(3,))
     >>> step = Step(0, 1, (Decision(0, "plain", target_token=3, target_text="=x"),), (3,), 0.0, 0.5, 0.0, 0.75)
-    >>> header, row = tokens_csv("a1", [step])
+    >>> header, row = tokens_csv("a1", [started, step])
     >>> row
-    "a1,0,0,plain,,3,false,false,,,,,,,,'=x,1\\r\\n"
+    "a1,0,0,plain,,3,false,false,,,,,,,,'=x,1,7\\r\\n"
     """
     if header:
         yield csv_line(TOKEN_COLUMNS)
+    seed = None
     for event in events:
+        if isinstance(event, Started):
+            seed = event.seed
         if isinstance(event, Step):
             for decision in event.decisions:
-                yield csv_line([run_id, event.index, *(getattr(decision, name) for name in DECISION_FIELDS)])
+                yield csv_line([run_id, event.index, *(getattr(decision, name) for name in DECISION_FIELDS), seed])
 
 
 def _counts(step: Step) -> dict[str, int]:

@@ -72,7 +72,7 @@ class Figures:
 
     `recovered`, `bonus` and `plain` count the target's own tokens, discarded ones among them;
     `tokens_generated` is what was emitted; `near_ties` counts emitted tokens of a run at temperature 0
-    whose logit was less than `NEAR_TIE` ahead of the second best.
+    whose logit and the best other one were less than `NEAR_TIE` apart.
     """
 
     tokens_generated: int
@@ -154,7 +154,6 @@ class Tally:
         self._draft_seconds = self._verify_seconds = self._overhead_seconds = 0.0
         self._at = self._prefill_seconds = 0.0
         self._simulated = False
-        self._drafter = ""
         self._reason: FinishReason | None = None
         self._error = ""
 
@@ -163,7 +162,6 @@ class Tally:
         match event:
             case Started():
                 self._simulated = event.simulated
-                self._drafter = event.drafter
             case Step():
                 self._add_step(event)
             case Finished():
@@ -184,7 +182,7 @@ class Tally:
         self._emitted += len(step.emitted)
         self._drafted += n_drafted
         self._near_ties += sum(
-            decision.margin is not None and decision.margin < NEAR_TIE and not decision.discarded
+            decision.margin is not None and abs(decision.margin) < NEAR_TIE and not decision.discarded
             for decision in step.decisions
         )
         if n_drafted:

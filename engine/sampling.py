@@ -184,17 +184,16 @@ class Rows:
         """The raw logit of `token` at position `index` of the step."""
         return float(self._logits[index, token])
 
-    def margin(self, index: int) -> float | None:
-        """How far the best logit is ahead of the second best at temperature 0, where rounding may flip the two.
+    def margin(self, index: int, token: int) -> float | None:
+        """How far the logit of `token` is ahead of the best other one at temperature 0, where rounding may flip two.
 
-        None at other temperatures, and where no second token is possible.
+        None at other temperatures, and where no other token is possible.
         """
-        row = self._logits[index]
-        if not self._sampling.greedy or len(row) < 2:
+        if not self._sampling.greedy:
             return None
-        best = int(np.argmax(row))
-        second = np.delete(row, best).max()
-        return float(row[best] - second) if np.isfinite(second) else None
+        row = self._logits[index]
+        best_other = np.delete(row, token).max(initial=-np.inf)
+        return float(row[token] - best_other) if np.isfinite(best_other) else None
 
 
 class Purpose(IntEnum):

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.acceptance.naive import NO_LOGITS
 from engine.decode import decode
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
 from engine.drafters.ngram import Match
@@ -30,12 +31,6 @@ from engine.values import Event
 __all__ = ["DRAFTERS", "RULES", "BuiltRun", "RunSpec", "build", "versions"]
 
 SCHEMA = 1
-
-RULES: dict[str, type[ExactRejection | NaiveThreshold]] = {
-    ExactRejection.name: ExactRejection,
-    NaiveThreshold.name: NaiveThreshold,
-}
-"""The acceptance rules by name."""
 
 DRAFTERS = ("none", "ngram", "model")
 """The kinds of drafter; `model:NAME` names a model."""
@@ -186,8 +181,15 @@ class BuiltRun:
         )
 
 
+RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
+    ExactRejection.name: lambda spec: ExactRejection(),
+    NaiveThreshold.name: lambda spec: NaiveThreshold(spec.acceptance_probability),
+}
+"""The acceptance rules by name, each made from the spec that asks for it."""
+
+
 def build(spec: RunSpec) -> BuiltRun:
-    """Make the parts that a spec names; the cheap checks come before the model is loaded.
+    """Make the parts that a spec names; everything that can be checked without the model is checked before it.
 
     Raises
     ------
@@ -203,20 +205,10 @@ def build(spec: RunSpec) -> BuiltRun:
     """
     sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
     lengths = FixedLength(spec.draft_length)
-    rule = _rule(spec)
-    Noise(spec.seed)
-    if spec.max_tokens < 1:
-        raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
-    if not spec.prompt.strip():
-        raise PromptError("the prompt is empty; give some text to continue from")
+    lookup = PromptLookup(spec.ngram_max, match=spec.ngram_match)
     kind, _, draft_name = spec.drafter.partition(":")
-    if kind not in DRAFTERS or (draft_name and kind != "model"):
-        raise SettingError(f"the drafter is {spec.drafter!r}; choose none, ngram, model or model:NAME")
-    if kind == "ngram" and spec.rule == NaiveThreshold.name:
-        raise SettingError(
-            "the naive rule compares raw logits, and an n-gram lookup has none; "
-            "choose a model as the drafter, or the exact rule"
-        )
+    _check(spec, kind, draft_name)
+    rule = RULES[spec.rule](spec)
     loaded = _load(spec, spec.target)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
@@ -224,10 +216,26 @@ def build(spec: RunSpec) -> BuiltRun:
     if kind == "none":
         drafter = NoDraft()
     elif kind == "ngram":
-        drafter = PromptLookup(spec.ngram_max, match=spec.ngram_match)
+        drafter = lookup
     else:
         drafter = ModelDrafter(_draft_model(spec, loaded, draft_name), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
+
+
+def _check(spec: RunSpec, kind: str, draft_name: str) -> None:
+    Noise(spec.seed)
+    if spec.rule not in RULES:
+        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
+    if spec.max_tokens < 1:
+        raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
+    if "" in spec.stop:
+        raise SettingError("a stop string is empty; give at least one character")
+    if not spec.prompt.strip():
+        raise PromptError("the prompt is empty; give some text to continue from")
+    if kind not in DRAFTERS or (draft_name and kind != "model"):
+        raise SettingError(f"the drafter is {spec.drafter!r}; choose none, ngram, model or model:NAME")
+    if kind == "ngram" and spec.rule == NaiveThreshold.name:
+        raise SettingError(NO_LOGITS)
 
 
 def _load(spec: RunSpec, name: str) -> LoadedModel:
@@ -237,14 +245,6 @@ def _load(spec: RunSpec, name: str) -> LoadedModel:
         target_call_seconds=spec.target_call_seconds,
         draft_call_seconds=spec.draft_call_seconds,
     )
-
-
-def _rule(spec: RunSpec) -> AcceptanceRule:
-    if spec.rule not in RULES:
-        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
-    if spec.rule == NaiveThreshold.name:
-        return NaiveThreshold(spec.acceptance_probability)
-    return ExactRejection()
 
 
 def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:

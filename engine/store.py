@@ -17,10 +17,21 @@ from engine.errors import StoreError
 from engine.life_sign import LifeSign
 from engine.run_writer import RunWriter
 from engine.spec import RunSpec, versions
-from engine.stored_run import RUN_ID, RunState, StoredRun, events_of, find, rows, settled, stored_run
+from engine.stored_run import RUN_ID, RunState, StoredRun, events_of, find, if_readable, rows, settled, stored_run
 from engine.values import Event
 
-__all__ = ["RunState", "RunStore", "StoredRun"]
+__all__ = ["RunState", "RunStore", "StoredRun", "new_run_id"]
+
+
+def new_run_id() -> str:
+    """An id that nobody guesses: 16 hex digits, a letter first, so that no program reads it as a number.
+
+    Examples
+    --------
+    >>> len(new_run_id()), new_run_id()[0] in "abcdef", new_run_id() == new_run_id()
+    (16, True, False)
+    """
+    return secrets.choice("abcdef") + secrets.token_hex(8)[1:]
 
 
 class RunStore:
@@ -73,12 +84,14 @@ class RunStore:
         ----------
         spec : RunSpec
         run_id : str, optional
-            Letters, digits, "-" and "_"; by default 16 hex digits that nobody guesses.
+            Up to 64 letters, digits, "-" and "_", a letter or a digit first; `new_run_id` by default.
         """
         if run_id is None:
-            run_id = secrets.choice("abcdef") + secrets.token_hex(8)[1:]  # a letter first: never read as a number
+            run_id = new_run_id()
         if not RUN_ID.fullmatch(run_id):
-            raise StoreError(f"the run id is {run_id!r}; use up to 64 letters, digits, '-' and '_', a letter first")
+            raise StoreError(
+                f"the run id is {run_id!r}; use up to 64 letters, digits, '-' and '_', a letter or a digit first"
+            )
         return RunWriter(
             self.path,
             run_id,
@@ -88,26 +101,50 @@ class RunStore:
         )
 
     def runs(self) -> list[StoredRun]:
-        """All runs, the newest first."""
-        with opened(self.path) as connection:
-            return [stored_run(settled(connection, row, self.path)) for row in rows(connection)]
+        """All runs that this version can read, the newest first; `unreadable` names the others."""
+        return [run for _, run in self._all() if run is not None]
 
-    def get(self, run_id: str) -> StoredRun:
+    def unreadable(self) -> list[str]:
+        """The ids of the runs that `runs` leaves out: damaged, or from a newer version. `delete` takes them."""
+        return [run_id for run_id, run in self._all() if run is None]
+
+    def _all(self) -> list[tuple[str, StoredRun | None]]:
+        with opened(self.path) as connection:
+            return [(row.id, if_readable(connection, row, self.path)) for row in rows(connection)]
+
+    def get(self, run_id: str, *, exact: bool = False) -> StoredRun:
         """The run of that id, or whose id alone begins with it.
+
+        Parameters
+        ----------
+        run_id : str
+        exact : bool, default False
+            Take the whole id only.
 
         Raises
         ------
+        RunNotFound
+            If there is no such run.
         StoreError
-            If there is no such run, or more than one.
+            If there is more than one, or this version cannot read it.
         """
         with opened(self.path) as connection:
-            return stored_run(settled(connection, find(connection, run_id), self.path))
+            return stored_run(settled(connection, find(connection, run_id, exact=exact), self.path))
 
-    def events(self, run_id: str) -> Iterator[Event]:
+    def events(self, run_id: str, *, start: int = 0, exact: bool = False) -> Iterator[Event]:
         """The events of a run, as many as have reached the disk.
 
         A closed run gives back every event of `engine.decode.decode`. `Drafted` events are made again
         from their steps, which hold all that they say.
+
+        Parameters
+        ----------
+        run_id : str
+        start : int, default 0
+            Leave out so many events at the beginning. They are not read, but for the last step among
+            them, so a reader of a run that grows pays for what is new.
+        exact : bool, default False
+            Take the whole id only.
 
         Raises
         ------
@@ -115,7 +152,7 @@ class RunStore:
             As for `get`; and, while reading on, if an event is damaged or from a newer version.
         """
         with opened(self.path) as connection:
-            return events_of(connection, find(connection, run_id))
+            return events_of(connection, find(connection, run_id, exact=exact), start)
 
     def delete(self, run_ids: Iterable[str]) -> int:
         """Delete runs for good and return how many: all of them, or none if one cannot be.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.errors import SettingError, StoreError
+from engine.errors import RunNotFound, SettingError, StoreError
 from engine.event_json import event_from_json
 from engine.life_sign import LifeSign
 from engine.report import Report
@@ -19,11 +19,23 @@ from engine.run_writer import record_json
 from engine.spec import RunSpec
 from engine.values import Drafted, Event, Step
 
-__all__ = ["RUN_ID", "Row", "RunState", "StoredRun", "events_of", "find", "rows", "settled", "stored_run"]
+__all__ = [
+    "RUN_ID",
+    "Row",
+    "RunState",
+    "StoredRun",
+    "events_of",
+    "find",
+    "if_readable",
+    "rows",
+    "settled",
+    "stored_run",
+]
 
 RunState = Literal["running", "finished", "interrupted"]
 
 RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
+"""An id that is fit for a file name."""
 
 SELECT = "SELECT number, id, created_at, state, spec, versions, record FROM runs"
 
@@ -75,32 +87,46 @@ def rows(connection: sqlite3.Connection) -> list[Row]:
     return [Row(*values) for values in connection.execute(f"{SELECT} ORDER BY number DESC")]
 
 
-def find(connection: sqlite3.Connection, run_id: str) -> Row:
-    """The row of that id, or whose id alone begins with it.
+def find(connection: sqlite3.Connection, run_id: str, *, exact: bool = False) -> Row:
+    """The row of that id, or, unless it must be `exact`, whose id alone begins with it.
 
     Raises
     ------
+    RunNotFound
+        If there is no such run.
     StoreError
-        If there is no such run, or more than one.
+        If there is more than one.
     """
     found: list[Row] = []
     if RUN_ID.fullmatch(run_id):
-        matches = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id = ?1 DESC, number DESC"
-        found = [Row(*values) for values in connection.execute(f"{SELECT} {matches}", (run_id,))]
+        matches = "id = ?1" if exact else "substr(id, 1, length(?1)) = ?1"
+        order = "ORDER BY id = ?1 DESC, number DESC"
+        found = [Row(*values) for values in connection.execute(f"{SELECT} WHERE {matches} {order}", (run_id,))]
     if not found:
-        raise StoreError(f"there is no run {run_id!r}; `python -m engine runs list` names all runs")
+        raise RunNotFound(f"there is no run {run_id!r}; `python -m engine runs list` names all runs")
     if len(found) > 1 and found[0].id != run_id:
         candidates = ", ".join(row.id for row in found[:5]) + (", ..." if len(found) > 5 else "")
         raise StoreError(f"{len(found)} runs begin with {run_id!r}: {candidates}; give more of the id")
     return found[0]
 
 
-def events_of(connection: sqlite3.Connection, row: Row) -> Iterator[Event]:
-    """The events of a run, all of them read at once and turned into values one by one."""
-    number = (row.number,)
-    started, finished = connection.execute("SELECT started, finished FROM runs WHERE number = ?", number).fetchone()
-    steps = connection.execute("SELECT event FROM steps WHERE run = ? ORDER BY step", number)
-    return _events([text for text in (started, *(text for (text,) in steps), finished) if text is not None])
+def events_of(connection: sqlite3.Connection, row: Row, start: int = 0) -> Iterator[Event]:
+    """The events of a run from number `start` on, read from the disk at once and turned into values one by one.
+
+    Step i is the events 2 i + 1 (its draft) and 2 i + 2, for `Started` is event 0. One step more than
+    is asked for is read: whether it came to an end tells the number of what follows.
+    """
+    first_step = max(0, start // 2 - 1)
+    started, finished = connection.execute(
+        "SELECT started, finished FROM runs WHERE number = ?", (row.number,)
+    ).fetchone()
+    steps = connection.execute(
+        "SELECT event FROM steps WHERE run = ? AND step >= ? ORDER BY step", (row.number, first_step)
+    )
+    texts = [None if first_step else started, *(text for (text,) in steps), finished]
+    first_number = 2 * first_step + (started is not None) if first_step else 0
+    events = _events([text for text in texts if text is not None])
+    return (event for number, event in enumerate(events, first_number) if number >= start)
 
 
 def _events(texts: Iterable[str]) -> Iterator[Event]:
@@ -141,6 +167,14 @@ def settled(connection: sqlite3.Connection, row: Row, store: Path) -> Row:
     return replace(row, state="interrupted", record=record)
 
 
+def if_readable(connection: sqlite3.Connection, row: Row, store: Path) -> StoredRun | None:
+    """The run of a row; None if the row is damaged or from a newer version."""
+    try:
+        return stored_run(settled(connection, row, store))
+    except StoreError:
+        return None
+
+
 def stored_run(row: Row) -> StoredRun:
     """The run of a row that is `settled`.
 
@@ -152,6 +186,8 @@ def stored_run(row: Row) -> StoredRun:
     try:
         spec = RunSpec.from_json(row.spec)
         kept, record = json.loads(row.versions), json.loads(row.record or "null")
+        if not isinstance(kept, dict) or not isinstance(record, dict):
+            raise ValueError("its versions or its record are no JSON object")
     except (SettingError, ValueError) as failure:
         raise StoreError(
             f"the run {row.id} cannot be read: {failure}. If a newer version of Draftscope wrote it, update; "

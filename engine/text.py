@@ -93,13 +93,23 @@ class TextStream:
         if self._tokenizer.is_control(token):
             broken = pending.decode("utf-8", errors="replace")
             return Piece(own.decode("utf-8", errors="replace"), broken), b"", 0
-        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        text = decoder.decode(pending + own)
-        left = decoder.getstate()[0]
+        text, left = _decoded(pending + own)
         if left and not text:
             return Piece(_bytes_shown(own), ""), left, n_pending + 1
-        shown = _bytes_shown(own) if "\ufffd" in text else text + _bytes_shown(left)
-        return Piece(shown, text, 1 + n_pending), left, 1 if left else 0
+        parts = 1 + n_pending
+        shown = text + _bytes_shown(left)
+        if "\ufffd" in text:  # what had begun never became a character; the token may well be whole by itself
+            alone, left_alone = _decoded(own)
+            shown = _bytes_shown(own) if "\ufffd" in alone else alone + _bytes_shown(left_alone)
+            parts = 1
+        return Piece(shown, text, parts), left, 1 if left else 0
+
+
+def _decoded(raw: bytes) -> tuple[str, bytes]:
+    """The text of `raw`, and the bytes at its end that only begin a character."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    text = decoder.decode(raw)
+    return text, decoder.getstate()[0]
 
 
 def _bytes_shown(raw: bytes) -> str:
@@ -115,13 +125,13 @@ def text_with_controls(tokenizer: Tokenizer | None, tokens: Iterable[int]) -> st
     return "".join(piece.shown if tokenizer.is_control(token) else piece.text for token, piece in pieces)
 
 
-def find_stop(text: str, stop: Iterable[str], start: int = 0) -> int | None:
-    """Where the earliest of the stop strings begins in `text`, looking from `start`; None if none is there.
+def find_stop(text: str, stop: Iterable[str]) -> int | None:
+    """Where the earliest of the stop strings begins in `text`; None if none is there.
 
     Examples
     --------
     >>> find_stop("one\\n\\ntwo", ["two", "\\n\\n"])
     3
     """
-    found = [place for place in (text.find(word, start) for word in stop) if place >= 0]
+    found = [place for place in (text.find(word) for word in stop) if place >= 0]
     return min(found) if found else None

@@ -119,11 +119,12 @@ class Decision:
     emitted_prob : float or None
         Probability of `target_token` under the target's own processed law (never the residual).
     margin : float or None
-        At temperature 0, how far the target's best logit is ahead of the second best.
+        At temperature 0, how far the logit of `target_token` is ahead of the best other one;
+        negative for a token that only a lossy rule keeps.
     draft_text, target_text : str
         The tokens as text. A token that only begins a character shows its bytes, such as `<F0 9F>`.
     target_parts : int
-        How many tokens the last character of `target_text` is spread over; 1 as a rule.
+        How many tokens the first character of `target_text` is spread over; 1 as a rule.
     """
 
     position: int

@@ -12,6 +12,8 @@ const FEEDS_KEPT = 3; // unwatched runs that stay in memory, so that a page swit
 // Survives remounts of the component; everything that must not live in the DOM is in here.
 const page = (globalThis.__draftscope ??= {feeds: new Map(), views: new Map(), plotly: null, showRejected: true});
 
+class AnswerError extends Error {}
+
 class Feed {
   constructor(run, url) {
     this.run = run;
@@ -19,6 +21,7 @@ class Feed {
     this.entries = [];
     this.latest = null; // the last answer without its entries: state, reason, figures, ...
     this.connection = 'ok'; // ok | retrying | gone
+    this.trouble = ''; // what the server said of a failure, in words
     this.complete = false; // nothing more will come
     this.watchers = new Set();
     this.timer = 0;
@@ -46,7 +49,8 @@ class Feed {
     try {
       const answer = await fetch(`${this.url}?from=${this.entries.length}`, {signal: AbortSignal.timeout(ANSWER_MS)});
       pause = answer.status === 404 ? this.forget() : this.take(await this.read(answer));
-    } catch {
+    } catch (trouble) {
+      this.trouble = trouble instanceof AnswerError ? trouble.message : '';
       this.connection = 'retrying';
       pause = Math.min(LONGEST_RETRY_MS, 250 * 2 ** this.failures++);
     }
@@ -56,8 +60,9 @@ class Feed {
   }
 
   async read(answer) {
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    return answer.json();
+    if (answer.ok) return answer.json();
+    const {error} = await answer.json().catch(() => ({}));
+    throw new AnswerError(error || `The server answered ${answer.status}`);
   }
 
   forget() {

@@ -59,6 +59,7 @@ class FigureRow {
 
   stateWords(state, latest) {
     if (state !== 'finished') return STATES[state] ?? sentence(state);
+    if (!latest.reason) return 'Interrupted: the program that ran it ended';
     return `${STATES.finished}: ${REASONS[latest.reason] ?? latest.reason}`;
   }
 
@@ -67,8 +68,8 @@ class FigureRow {
     setNotice(error, latest?.error ? `The run ended with an error. ${sentence(latest.error)}` : '');
     counts.hidden = latest?.figures?.identities_ok !== false;
     setNotice(connection, {
-      retrying: 'Connection lost, retrying. What is shown is what had arrived.',
-      gone: `This run is no longer in memory. ${latest ? 'What is shown is what had arrived.' : 'Press Run to start one.'}`,
+      retrying: `${feed?.trouble || 'Connection lost'}, retrying. What is shown is what had arrived.`,
+      gone: `This run cannot be found. ${latest ? 'What is shown is what had arrived.' : 'Press Run to start one.'}`,
     }[feed?.connection] ?? '');
   }
 }

@@ -58,8 +58,12 @@ function placesAxis(title, n) {
   return {title, dtick: n > 12 ? 2 : 1};
 }
 
+function countAxis(counts) {
+  return {tickformat: ',d', dtick: Math.max(0, ...counts) > 5 ? null : 1}; // no ticks between whole numbers
+}
+
 function curve(name, color, dash, x, y, hovertemplate) {
-  return {name, x, y, hovertemplate, mode: 'lines', line: {color, dash, width: 2}};
+  return {name, x, y, hovertemplate, mode: x.length > 1 ? 'lines' : 'lines+markers', line: {color, dash, width: 2}};
 }
 
 const PLOTS = {
@@ -91,7 +95,7 @@ const PLOTS = {
         type: 'bar', name: 'steps', x: steps.map((_, length) => length), y: steps,
         marker: {color: shown.style.colours.accepted}, hovertemplate: '%{y}',
       }],
-      layout: layoutOf(shown, placesAxis('drafted tokens kept in a step', steps.length), {title: 'steps', tickformat: ',d'}),
+      layout: layoutOf(shown, placesAxis('drafted tokens kept in a step', steps.length), {title: 'steps', ...countAxis(steps)}),
     };
   },
 

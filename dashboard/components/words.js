@@ -23,7 +23,7 @@ const REASONS = {
   error: 'ended by an error',
 };
 
-// In the order of a token's life; `sample` is the word shown in the legend.
+// In the order of a token's life.
 const OUTCOMES = {
   guess: 'Drafted, not judged yet.',
   accepted: 'Drafted, and the rule kept it.',

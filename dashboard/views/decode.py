@@ -31,8 +31,8 @@ def page() -> None:
     if run and finished:
         if run.saved:
             run_exports(run.id, key="run")
-        else:
-            st.warning("This run could not be saved: the store of runs cannot be written.", icon=":material/save:")
+        elif run.save_error:
+            st.warning(f"This run is not in the history. {run.save_error}", icon=":material/save:")
 
 
 def _buttons(run: LiveRun | None, chosen: Settings) -> bool:

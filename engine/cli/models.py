@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from engine.cli.table import table
 from engine.models import catalog
 
 if TYPE_CHECKING:
@@ -37,18 +38,11 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def show(arguments: argparse.Namespace) -> int:
     """Print a table of all models."""
-    rows = [("NAME", "KIND", "SIZE", "LICENCE", "DESCRIPTION")]
-    rows += [
+    rows = (
         (entry.name, entry.kind, _size(entry.size_bytes), entry.licence, entry.description)
         for entry in catalog.entries()
-    ]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    for row in rows:
-        name, kind, size, licence, description = (
-            cell.rjust(width) if column == 2 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        print(f"{name}  {kind}  {size}  {licence}  {description}".rstrip())
+    )
+    print(table(("name", "kind", "size", "licence", "description"), rows, right={"size"}))
     return 0
 
 

@@ -1,14 +1,15 @@
-"""Tokens in a terminal: every outcome has a style of its own, and a mark where styles are off."""
+"""Tokens in a terminal: every outcome has a style of its own."""
 
 from __future__ import annotations
 
 import os
-import sys
+import unicodedata
 from collections.abc import Iterable
+from typing import TextIO
 
 from engine.values import Decision
 
-__all__ = ["colour_wanted", "legend", "painted"]
+__all__ = ["colour_wanted", "legend", "painted", "safe"]
 
 STYLES = {
     "accepted": "4;36",
@@ -22,9 +23,9 @@ STYLES = {
 """ANSI select-graphic-rendition codes: shape (underline, strike, bold) as well as colour."""
 
 
-def colour_wanted() -> bool:
-    """Whether standard output is a terminal that wants colour (https://no-color.org is heeded)."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+def colour_wanted(stream: TextIO) -> bool:
+    """Whether `stream` is a terminal that wants colour (https://no-color.org is heeded)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def legend() -> str:
@@ -32,14 +33,12 @@ def legend() -> str:
     return "  ".join(_styled(outcome, outcome) for outcome in STYLES)
 
 
-def painted(decisions: Iterable[Decision], *, colour: bool) -> str:
-    """The tokens of a step, styled by outcome; without colour only what was emitted."""
-    return "".join(_spans(decision, colour) for decision in decisions)
+def painted(decisions: Iterable[Decision]) -> str:
+    """The tokens of a step as they are shown, styled by outcome; what was not emitted among them."""
+    return "".join(_spans(decision) for decision in decisions)
 
 
-def _spans(decision: Decision, colour: bool) -> str:
-    if not colour:
-        return "" if decision.discarded else _safe(decision.target_text)
+def _spans(decision: Decision) -> str:
     spans = ""
     if decision.outcome in ("rejected", "unreached"):
         spans += _styled(decision.draft_text, decision.outcome)
@@ -54,13 +53,22 @@ def _styled(text: str, outcome: str) -> str:
     if outcome in ("rejected", "unreached", "discarded"):
         return f"\x1b[{STYLES[outcome]}m{_visible(text)}\x1b[0m"
     before, after = text[: len(text) - len(text.lstrip("\n"))], text[len(text.rstrip("\n")) :] if body else ""
-    return f"{before}\x1b[{STYLES[outcome]}m{_safe(body)}\x1b[0m{after}"
+    return f"{before}\x1b[{STYLES[outcome]}m{safe(body)}\x1b[0m{after}"
 
 
 def _visible(text: str) -> str:
-    return _safe(text.replace("\n", "⏎"))
+    return safe(text.replace("\n", "⏎"))
 
 
-def _safe(text: str) -> str:
-    """The text without control characters, which could steer the terminal."""
-    return "".join(character if character >= " " or character in "\n\t" else "\ufffd" for character in text)
+def safe(text: str) -> str:
+    """The text without control characters but line break and tab: they could steer the terminal.
+
+    Examples
+    --------
+    >>> safe("a\\x1b[31m, \\x7f, \\x9b31m, é\\n")
+    'a\ufffd[31m, \ufffd, \ufffd31m, é\\n'
+    """
+    return "".join(
+        character if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs") else "\ufffd"
+        for character in text
+    )

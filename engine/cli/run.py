@@ -12,9 +12,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from engine.cli.paint import colour_wanted, legend, painted
+from engine.cli.screen import screen_for
 from engine.cli.summary import summary
-from engine.errors import PromptError
+from engine.csv_text import check_csv
+from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.report import Report
 from engine.spec import DRAFTERS, RULES, RunSpec, build
@@ -57,36 +58,47 @@ def add_parser(commands: Any) -> None:
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")
     option("--json", action="store_true", help="print one JSON object, and nothing else, on standard output")
     option("--save", action="store_true", help="keep the run in the history")
-    option("--csv", metavar="FILE", help="write the run as CSV, one row for every decision; - is standard output")
+    option("--csv", metavar="FILE", help="write the run as CSV, one row for every decision; "
+           "- is standard output, and the text goes to standard error then")  # fmt: skip
 
 
 def _run(arguments: argparse.Namespace) -> int:
     spec = _spec(arguments)
+    if arguments.csv is not None:
+        if arguments.csv == "-" and arguments.json:
+            raise SettingError("--json and --csv - both want standard output; give --csv a FILE, or drop one of them")
+        check_csv(arguments.csv)
     built = build(spec)
-    colour = colour_wanted()
+    out = sys.stderr if arguments.csv == "-" else sys.stdout
+    screen = None if arguments.json else screen_for(out, built.loaded.tokenizer, spec.stop)
     report = Report()
     events: list[Event] = []
+    unsaved: StoreError | None = None
     with ExitStack() as stack:
         cancelled = stack.enter_context(_interrupt())
         writer = stack.enter_context(RunStore().begin(spec)) if arguments.save else None
         for event in built.events(cancelled):
             report.add(event)
             events.append(event)
-            if writer:
-                writer.add(event)
-            if isinstance(event, Step) and not arguments.json:
-                sys.stdout.write(painted(event.decisions, colour=colour))
-                sys.stdout.flush()
-    record = report.record()
-    if arguments.json:
-        print(json.dumps(record, ensure_ascii=False, allow_nan=False))
-    else:
-        print(f"\n\n{legend()}" if colour else "\n")
-        print(summary(record))
+            if writer and not unsaved:
+                try:
+                    writer.add(event)
+                except StoreError as failure:  # ends the saving, not the run
+                    unsaved = failure
+            if screen and isinstance(event, Step):
+                out.write(screen.step(event))
+                out.flush()
+        record = report.record()
+        if screen:
+            print(f"{screen.end(record['text'] or '')}\n{summary(record)}", file=out)
+        else:
+            print(json.dumps(record, ensure_ascii=False, allow_nan=False))
+        if arguments.csv is not None:
+            write_csv(tokens_csv(writer.run_id if writer else "", events), arguments.csv)
+        if unsaved:
+            raise unsaved
     if writer:
         print(f"saved as run {writer.run_id}", file=sys.stderr)
-    if arguments.csv:
-        write_csv(tokens_csv(writer.run_id if writer else "", events), arguments.csv)
     if record["error"]:
         print(f"error: {record['error']}", file=sys.stderr)
     return 1 if record["finish_reason"] in ("error", "cancelled") else 0

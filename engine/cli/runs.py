@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from engine.cli.paint import painted
+from engine.cli.joined import joined_text
+from engine.cli.paint import safe
 from engine.cli.summary import number, summary
 from engine.cli.table import table
 from engine.export import runs_csv, steps_csv, tokens_csv, write_csv
@@ -49,12 +50,26 @@ def add_parser(commands: Any) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    runs = RunStore().runs()
+    store = RunStore()
+    runs = store.runs()
+    unreadable = _tell_unreadable(store)
     if runs:
         print(table(HEAD, map(_row, runs), right=RIGHT))
-    else:
+    elif not unreadable:
         print("no runs are kept yet: `python -m engine run --save` keeps one, and so does the page")
     return 0
+
+
+def _tell_unreadable(store: RunStore) -> bool:
+    """Say on standard error which runs are left out, and return whether there are any."""
+    unreadable = store.unreadable()
+    if unreadable:
+        print(
+            f"{_n_runs(len(unreadable))} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
+            "update it, or delete what you do not need: `python -m engine runs delete ID`",
+            file=sys.stderr,
+        )
+    return bool(unreadable)
 
 
 def _row(run: StoredRun) -> tuple[str, ...]:
@@ -95,9 +110,16 @@ def _show(arguments: argparse.Namespace) -> int:
         columns = tuple(record["per_position"][0])
         rows = ([_figure(row[name]) for name in columns] for row in record["per_position"])
         print(_indented(table(columns, rows, right=frozenset(columns))))
-    decisions = (step.decisions for step in store.events(run.id) if isinstance(step, Step))
-    print("\ntext\n" + "".join(painted(step, colour=False) for step in decisions))
+    print("\ntext\n" + safe(_text(store, run)))
     return 0
+
+
+def _text(store: RunStore, run: StoredRun) -> str:
+    text: str | None = run.record["text"]
+    if text is not None:
+        return text
+    steps = (event for event in store.events(run.id, exact=True) if isinstance(event, Step))
+    return joined_text(decision for step in steps for decision in step.decisions)
 
 
 def _print_section(title: str, lines: Iterable[tuple[str, Any]]) -> None:
@@ -123,7 +145,10 @@ def _indented(text: str) -> str:
 
 def _export(arguments: argparse.Namespace) -> int:
     store = RunStore()
-    runs = [store.get(run_id) for run_id in dict.fromkeys(arguments.run_ids)] or store.runs()
+    runs = [store.get(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
+    if not arguments.run_ids:
+        runs = store.runs()
+        _tell_unreadable(store)
     lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
     write_csv(lines, arguments.csv, bom=arguments.bom)
     if arguments.csv != "-":
@@ -135,7 +160,7 @@ def _event_lines(store: RunStore, runs: Iterable[StoredRun], kind: str) -> Itera
     lines = steps_csv if kind == "steps" else tokens_csv
     yield from lines("", [])  # the header, even if there are no runs
     for run in runs:
-        events: Iterator[Event] = store.events(run.id)
+        events: Iterator[Event] = store.events(run.id, exact=True)
         yield from lines(run.id, events, header=False)
 
 

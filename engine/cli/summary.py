@@ -25,11 +25,10 @@ def summary(record: Mapping[str, Any]) -> str:
     """What to tell of a run, from its record (`engine.report.Report.record`)."""
     time = " SIMULATED" if record["simulated"] else ""
     lines = {
-        "run": "{target}, drafter {drafter}, rule {rule}, seed {seed}".format(**record)
-        + (" (lossless)" if record["lossless"] else " (lossy)"),
+        "run": _who(record),
         "speculation": record["speculation"],
         "tokens": f"{record['tokens_generated']} emitted in {record['steps']} steps, "
-        f"{number(record['tokens_per_step'])} a step; ended by {str(record['finish_reason']).replace('_', ' ')}",
+        f"{number(record['tokens_per_step'])} a step; {_end(record)}",
         "acceptance": f"{record['accepted']} of {record['drafted']} drafted "
         f"(acceptance rate {number(record['acceptance_rate'], 3)}); "
         f"per-token acceptance {number(record['per_token_acceptance'], 3)}",
@@ -42,3 +41,15 @@ def summary(record: Mapping[str, Any]) -> str:
     if not record["identities_ok"]:
         lines["WARNING"] = "the counts of this run do not add up; please report it"
     return "\n".join(f"{name:<18}{text}" for name, text in lines.items())
+
+
+def _who(record: Mapping[str, Any]) -> str:
+    if record["target"] is None:
+        return "not started"
+    promise = {True: " (lossless)", False: " (lossy)"}.get(record["lossless"], "")
+    return "{target}, drafter {drafter}, rule {rule}, seed {seed}".format(**record) + promise
+
+
+def _end(record: Mapping[str, Any]) -> str:
+    reason = record["finish_reason"]
+    return f"ended by {reason.replace('_', ' ')}" if reason else "without an end"

@@ -70,5 +70,6 @@ class PromptLookup:
             if len(starts):
                 start = int(starts[-1] if self.match == "recent" else starts[0])
                 tokens = tuple(int(token) for token in ids[start + n : start + n + limit])
-                return Draft(tokens, tuple(OneHot(token) for token in tokens))
+                note = "" if len(tokens) == limit else "what followed the same words ends with the context"
+                return Draft(tokens, tuple(OneHot(token) for token in tokens), note=note)
         return Draft(note=f"no earlier occurrence of the last {min(self.max_n, len(ids))} tokens or fewer")

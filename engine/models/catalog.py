@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import ModelError, ModelNotFound, SettingError
-from engine.models.added import check_gguf, forget, read_added, write_added
+from engine.models.added import forget, read_added, write_added
 from engine.models.base import LoadedModel
 from engine.models.entries import (
     EMBEDDED,
@@ -113,7 +114,7 @@ def pull(name: str, progress: Progress | None = None, cancelled: Cancelled = nev
 
 
 def add(path: str | Path, name: str | None = None) -> Entry:
-    """Give a GGUF file a name; the file stays where it is.
+    """Give a GGUF file a name; the file stays where it is, and one that could not be run is refused.
 
     Parameters
     ----------
@@ -126,10 +127,12 @@ def add(path: str | Path, name: str | None = None) -> Entry:
     ModelNotFound
         If there is no such file.
     ModelFileError
-        If it is not a GGUF.
+        If it is not a GGUF, or its architecture or its tokenizer is not one that we run.
     SettingError
         If the name is taken, or cannot be told from a path.
     """
+    from engine.models.gguf_loader import check_gguf  # heavy: only for real models
+
     place = Path(path).expanduser().absolute()
     check_gguf(place)
     if name is None:
@@ -173,10 +176,10 @@ def remove(name: str) -> None:
         raise ModelNotFound(unknown(name))
 
 
-def _read(path: Path, name: str) -> LoadedModel:
-    from engine.models.gguf_loader import load_gguf  # heavy: only for real models
+def _read(path: Path) -> Callable[[str], LoadedModel]:
+    from engine.models.gguf_loader import read_model  # heavy: only for real models
 
-    return load_gguf(path, name=name)
+    return read_model(path)
 
 
 _files = LoadedFiles(_read)

@@ -114,8 +114,8 @@ def unknown(name: str) -> str:
     known = [*EMBEDDED, *DOWNLOADS, *read_added()]
     close = difflib.get_close_matches(name.lower(), known, n=1)
     return (
-        f"there is no model {name!r}; "
-        + (f"did you mean {close[0]}? " if close else "")
+        f"there is no model {name!r}. "
+        + (f"Did you mean {close[0]}? " if close else "")
         + f"Known are {', '.join(known)}. For a GGUF file give its path, "
         "or name it with `python -m engine models add PATH`"
     )

@@ -8,6 +8,7 @@ it stumbles over into an error that a user can act on.  It knows nothing of mode
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["GGUFFile", "read_gguf"]
 
 Value = TypeVar("Value", str, int, float, bool)
+
+_VERSIONS = (2, 3)
+_HEAD = struct.Struct("<4sI")  # magic and version, little-endian
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +119,7 @@ def read_gguf(path: Path | str) -> GGUFFile:
     engine.errors.ModelNotFound: there is no file no-such-file.gguf; give the path of a GGUF file
     """
     path = Path(path)
-    _check_magic(path)
+    _check_head(path)
     reader = _reader(path)
     try:
         fields = {key: field.contents() for key, field in reader.fields.items()}
@@ -129,19 +133,28 @@ def read_gguf(path: Path | str) -> GGUFFile:
     return GGUFFile(path, fields, {tensor.name: tensor for tensor in reader.tensors})
 
 
-def _check_magic(path: Path) -> None:
+def _check_head(path: Path) -> None:
     if path.is_dir():
         raise ModelFileError(f"{path} is a directory; give the path of the GGUF file in it")
     if not path.exists():
         raise ModelNotFound(f"there is no file {path}; give the path of a GGUF file")
     try:
         with path.open("rb") as file:
-            magic = file.read(4)
+            head = file.read(_HEAD.size)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}; check that you may read it") from error
-    if magic != b"GGUF":
-        begins = f"begins with {magic!r}" if magic else "is empty"
+    if not head.startswith(b"GGUF"):
+        begins = f"begins with {head[:4]!r}" if head else "is empty"
         raise ModelFileError(f"{path} is not a GGUF file: it {begins}, a GGUF file begins with b'GGUF'")
+    if len(head) < _HEAD.size:
+        raise _damaged(path, "no version")
+    _, version = _HEAD.unpack(head)
+    if version in (own << 24 for own in _VERSIONS):
+        raise ModelFileError(f"{path} was written for machines of the other byte order; convert the model again")
+    if version not in _VERSIONS:
+        raise ModelFileError(
+            f"{path} is a GGUF of version {version}; Draftscope reads 2 and 3, convert the model again"
+        )
 
 
 def _reader(path: Path) -> GGUFReader:
@@ -163,12 +176,10 @@ def _reader(path: Path) -> GGUFReader:
                 "use a file of another quantisation, or a newer gguf package"
             ) from error
         raise _damaged(path, error) from error
-    if reader.byte_order != "I":
-        raise ModelFileError(f"{path} was written for machines of the other byte order; convert the model again")
     return reader
 
 
-def _damaged(path: Path, error: Exception) -> ModelFileError:
+def _damaged(path: Path, error: Exception | str) -> ModelFileError:
     size = path.stat().st_size
     return ModelFileError(
         f"{path} ({size:,} bytes) is cut short or damaged; fetch it again (the reader says: {str(error)[:200]})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -13,7 +12,8 @@ from engine.models.base import LoadedModel
 
 __all__ = ["LoadedFiles"]
 
-_Key = tuple[Path, str, int, int]  # resolved path, name, time of change in nanoseconds, bytes
+_Key = tuple[Path, int, int]  # resolved path, time of change in nanoseconds, bytes
+_Maker = Callable[[str], LoadedModel]
 
 
 class LoadedFiles:
@@ -24,19 +24,20 @@ class LoadedFiles:
     Parameters
     ----------
     read : callable
-        Takes a path and a name and returns the `LoadedModel`.
+        Takes a path, reads the file, and returns what makes models of it: that takes a name and
+        returns a `LoadedModel` with a cache of its own.
     n_kept : int, default 2
         How many files are kept; the one asked for longest ago goes first.
     """
 
-    def __init__(self, read: Callable[[Path, str], LoadedModel], n_kept: int = 2) -> None:
+    def __init__(self, read: Callable[[Path], _Maker], n_kept: int = 2) -> None:
         self._read = read
         self._n_kept = n_kept
         self._lock = Lock()
-        self._kept: dict[_Key, Future[LoadedModel]] = {}  # in the order of use
+        self._kept: dict[_Key, Future[_Maker]] = {}  # in the order of use
 
     def load(self, path: Path, name: str) -> LoadedModel:
-        """A fork of the model in the file at `path`, with a cache of its own.
+        """The model in the file at `path`, called `name`, with a cache of its own.
 
         Raises
         ------
@@ -45,30 +46,29 @@ class LoadedFiles:
         ModelError
             What the reader raises; nothing is kept then.
         """
-        key = _key(path, name)
+        key = _key(path)
         with self._lock:
             reading = self._kept.pop(key, None)
             mine = reading is None
             if reading is None:
                 reading = Future()
-                for old in [old for old in self._kept if old[:2] == key[:2]]:
+                for old in [old for old in self._kept if old[0] == key[0]]:
                     del self._kept[old]  # the file has changed since
             self._kept[key] = reading
             while len(self._kept) > self._n_kept:
                 del self._kept[next(iter(self._kept))]
         if mine:
             try:
-                reading.set_result(self._read(path, name))
+                reading.set_result(self._read(path))
             except BaseException as failure:
                 with self._lock:
                     self._kept.pop(key, None)
                 reading.set_exception(failure)
                 raise
-        loaded = reading.result()
-        return replace(loaded, model=loaded.model.fork())
+        return reading.result()(name)
 
 
-def _key(path: Path, name: str) -> _Key:
+def _key(path: Path) -> _Key:
     try:
         resolved = path.resolve(strict=True)
         found = resolved.stat()
@@ -78,4 +78,4 @@ def _key(path: Path, name: str) -> _Key:
         raise ModelFileError(f"{path} cannot be read: {failure.strerror}") from failure
     if not resolved.is_file():
         raise ModelNotFound(f"{path} is not a file; a model is one .gguf file")
-    return resolved, name, found.st_mtime_ns, found.st_size
+    return resolved, found.st_mtime_ns, found.st_size

@@ -105,3 +105,15 @@ def test_the_exports_of_a_run_are_built_when_asked_for(monkeypatch):
     record = RunStore().get(run_id).record
     assert len(steps) == record["steps"]
     assert sum(row["outcome"] == "accepted" for row in tokens) == record["accepted"]
+
+
+def test_a_selection_never_passes_to_other_rows(page):
+    """Streamlit keeps a selection as row numbers, so other rows must be another table to it."""
+    saved(seed=1)
+    page.run()
+    before = page.dataframe[0].proto.id
+    page.run()
+    assert page.dataframe[0].proto.id == before
+    saved(seed=2)
+    page.run()
+    assert page.dataframe[0].proto.id != before

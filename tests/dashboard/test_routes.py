@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from engine import RunSpec, RunStore, build
+from engine import RunSpec, RunStore, Step, build
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette's test client warns of the client library it is given
@@ -72,3 +72,35 @@ def test_plotly_is_served_and_may_be_kept(client):
 
 def test_the_routes_are_read_only(client):
     assert client.post("/draftscope/runs/x/events").status_code == 405
+
+
+def test_a_run_that_another_process_decodes_is_followed(client):
+    events = list(build(SPEC).events())
+    with RunStore().begin(SPEC) as writer:
+        for event in events[:7]:
+            writer.add(event)
+        first = client.get(f"/draftscope/runs/{writer.run_id}/events").json()
+        assert first["state"] == "running"
+        for event in events[7:]:
+            writer.add(event)
+    entries, last = read(client, writer.run_id)
+    assert entries[: len(first["entries"])] == first["entries"]
+    assert [entry[1] for entry in entries if entry[0] == "step"] == [e.index for e in events if isinstance(e, Step)]
+    assert last["reason"] == "length"
+
+
+def test_a_run_is_found_by_its_whole_id_only(client):
+    run = registry.start(SPEC, "tab")
+    run.join(10)
+    registry._runs.clear()
+    assert client.get(f"/draftscope/runs/{run.id}/events").status_code == 200
+    assert client.get(f"/draftscope/runs/{run.id[:5]}/events").status_code == 404
+
+
+def test_a_store_that_cannot_be_read_is_no_missing_run(client, tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "runs.sqlite").write_text("this is no database, but a text that is long enough to be read")
+    answer = client.get("/draftscope/runs/abc/events")
+    assert answer.status_code == 503
+    assert answer.json()["error"]

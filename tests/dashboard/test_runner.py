@@ -133,6 +133,7 @@ def test_a_store_that_fails_does_not_end_the_run(registry, monkeypatch, tmp_path
     assert answer["reason"] == "length"
     assert answer["figures"]["tokens_generated"] == 8
     assert not run.saved
+    assert run.save_error
 
 
 def test_pausing_changes_no_figure(registry):

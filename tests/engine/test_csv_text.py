@@ -1,14 +1,16 @@
 """CSV as text: cells that no spreadsheet runs, bytes, and files that are whole or not there."""
 
 import csv
+import errno
 import io
 import math
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
-from engine.csv_text import csv_line, safe_text, to_bytes, write_csv
+from engine.csv_text import check_csv, csv_line, safe_text, to_bytes, write_csv
 from engine.errors import StoreError
 
 
@@ -104,6 +106,28 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path):
         write_csv(["a"], str(tmp_path / "nowhere" / "out.csv"))
     with pytest.raises(StoreError, match=r"cannot be written: .*directory"):
         write_csv(["a"], str(tmp_path))
+
+
+def test_a_name_that_cannot_be_written_is_told_beforehand(tmp_path, monkeypatch):
+    with pytest.raises(StoreError, match=r"nowhere.*cannot be written: No such file"):
+        check_csv(str(tmp_path / "nowhere" / "out.csv"))
+    with pytest.raises(StoreError, match=r"cannot be written: .*directory"):
+        check_csv(str(tmp_path))
+
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(StoreError, match=r"cannot be written: Permission denied"):
+        check_csv(str(tmp_path / "out.csv"))
+
+
+def test_looking_beforehand_changes_nothing(tmp_path):
+    (tmp_path / "old.csv").write_text("old")
+    for name in ("-", os.devnull, str(tmp_path / "new.csv"), str(tmp_path / "old.csv")):
+        check_csv(name)
+    assert [path.name for path in tmp_path.iterdir()] == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "old"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes and links")

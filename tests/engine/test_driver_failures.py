@@ -55,10 +55,10 @@ def test_failing_model_ends_the_run_and_what_was_emitted_is_kept(row_at, message
     assert finished.ids == tuple(token for step in steps for token in step.emitted) != ()
 
 
-def test_model_that_fails_on_the_prompt_ends_the_run_at_step_0():
+def test_model_that_fails_on_the_prompt_ends_the_run_in_the_prefill():
     *_, finished = decode(broken_model(crash, from_length=1), NoDraft(), [0, 1, 2])
     assert (finished.reason, finished.ids) == ("error", ())
-    assert finished.error == "step 0: RuntimeError: out of memory"
+    assert finished.error == "the prefill: RuntimeError: out of memory"
 
 
 def test_rows_of_another_number_or_width_are_refused():

@@ -14,8 +14,8 @@ from engine.csv_text import safe_text
 from engine.export import RUN_COLUMNS, STEP_COLUMNS, TOKEN_COLUMNS, runs_csv, steps_csv, to_bytes, tokens_csv
 from engine.metrics import Figures, measure
 from engine.spec import RunSpec
-from engine.store import RunStore
 from engine.values import Decision, Step
+from tests.engine.kept_runs import write
 from tests.engine.sample_events import TEXTS, sample_events
 
 EVENTS = list(sample_events(12, simulated=True))
@@ -25,12 +25,9 @@ SPEC = RunSpec(prompt='=evil()\n"quoted", \U0001f600 汉字\0', stop=("\n", "=x"
 
 
 @pytest.fixture
-def runs(tmp_path):
-    store = RunStore(tmp_path / "runs.sqlite")
+def runs(store):
     for events in (EVENTS, EVENTS[:5], EVENTS[:1]):
-        with store.begin(SPEC) as writer:
-            for event in events:
-                writer.add(event)
+        write(store, events, SPEC)
     return store.runs()
 
 
@@ -91,6 +88,12 @@ def test_every_step_is_a_row_whose_counts_add_up():
     figures = measure(EVENTS)
     for name in ("drafted", "accepted", "unreached", "bonus", "plain"):
         assert sum(int(row[name]) for row in rows) == getattr(figures, name)
+
+
+@pytest.mark.parametrize("lines", [steps_csv, tokens_csv])
+def test_the_seed_of_the_run_is_in_every_row(lines):
+    assert {row["seed"] for row in read(lines("a1", EVENTS))} == {"7"}
+    assert {row["seed"] for row in read(lines("a1", STEPS))} == {""}
 
 
 def test_discarded_tokens_are_counted_beside_their_outcome():

@@ -175,12 +175,13 @@ def test_rows_process_a_row_once_and_only_when_asked():
     assert rows.logit(0, 1) == 1.0
 
 
-def test_margin_is_the_lead_of_the_best_logit_at_temperature_0_only():
+def test_margin_is_the_lead_of_the_emitted_token_at_temperature_0_only():
     logits = np.array([[1.0, 4.0, 3.5], [2.0, 2.0, 0.0], [-INF, 1.0, -INF]])
     greedy = Rows(logits, Sampling(temperature=0))
-    assert [greedy.margin(row) for row in range(3)] == [0.5, 0.0, None]
-    assert Rows(logits, Sampling(temperature=1)).margin(0) is None
-    assert Rows(np.zeros((1, 1)), Sampling(temperature=0)).margin(0) is None
+    assert [greedy.margin(row, 1) for row in range(3)] == [0.5, 0.0, None]
+    assert greedy.margin(0, 2) == -0.5  # what a lossy rule may emit
+    assert Rows(logits, Sampling(temperature=1)).margin(0, 1) is None
+    assert Rows(np.zeros((1, 1)), Sampling(temperature=0)).margin(0, 0) is None
 
 
 def test_noise_is_keyed_by_seed_position_and_purpose():

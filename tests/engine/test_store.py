@@ -8,28 +8,16 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from engine.errors import StoreError
+import engine.stored_run
+from engine.errors import RunNotFound, StoreError
+from engine.event_json import event_from_json
 from engine.metrics import measure
 from engine.report import Report
 from engine.spec import RunSpec, build, versions
-from engine.store import RunStore
+from engine.store import RunStore, new_run_id
 from engine.values import Drafted, Finished, Step
+from tests.engine.kept_runs import EVENTS, SPEC, write
 from tests.engine.sample_events import sample_events
-
-SPEC = RunSpec(prompt="a prompt \U0001f600\ud83d\0", stop=("\n", "end"), temperature=0.1 + 0.2)
-EVENTS = list(sample_events())
-
-
-@pytest.fixture
-def store(tmp_path):
-    return RunStore(tmp_path / "runs.sqlite")
-
-
-def write(store, events, **begin):
-    with store.begin(SPEC, **begin) as writer:
-        for event in events:
-            writer.add(event)
-    return writer.run_id
 
 
 def test_a_finished_run_comes_back_whole(store):
@@ -128,9 +116,13 @@ def test_runs_come_newest_first_with_their_time_in_utc(tmp_path):
 
 
 def test_ids_begin_with_a_letter_and_differ(store):
-    ids = [write(store, []) for _ in range(20)]
-    assert len(set(ids)) == 20
+    ids = [write(store, []) for _ in range(20)] + [new_run_id() for _ in range(20)]
+    assert len(set(ids)) == 40
     assert all(len(run_id) == 16 and run_id[0].isalpha() and int(run_id, 16) for run_id in ids)
+
+
+def test_an_id_that_begins_with_a_digit_is_taken(store):
+    assert store.get(write(store, EVENTS, run_id="2025-run")).id == "2025-run"
 
 
 def test_a_run_id_may_be_given_but_only_once(store):
@@ -142,7 +134,7 @@ def test_a_run_id_may_be_given_but_only_once(store):
 
 @pytest.mark.parametrize("run_id", ["", "../escape", "-x", "a b", "a\0", "x" * 65, "é"])
 def test_a_run_id_that_is_no_file_name_is_refused(store, run_id):
-    with pytest.raises(StoreError, match="use up to 64 letters"):
+    with pytest.raises(StoreError, match="use up to 64 letters, digits, '-' and '_', a letter or a digit first"):
         store.begin(SPEC, run_id=run_id)
     with pytest.raises(StoreError, match="there is no run"):
         store.get(run_id)
@@ -160,6 +152,47 @@ def test_a_beginning_of_an_id_is_enough_if_it_is_the_only_one(store):
         store.get("ABC1")
     with pytest.raises(StoreError, match="there is no run 'zz'"):
         store.events("zz")
+
+
+def test_only_the_whole_id_is_enough_where_it_must_be_exact(store):
+    for run_id in ("abc", "abc1"):
+        write(store, EVENTS, run_id=run_id)
+    assert store.get("abc", exact=True).id == "abc"
+    assert list(store.events("abc1", exact=True)) == EVENTS
+    for wrong in ("ab", "abc11", "ABC", "", "a%"):
+        with pytest.raises(RunNotFound):
+            store.get(wrong, exact=True)
+        with pytest.raises(RunNotFound):
+            store.events(wrong, exact=True)
+
+
+@pytest.mark.parametrize("length", range(len(EVENTS) + 1))
+def test_events_can_be_read_from_any_number_on(store, length):
+    run_id = write(store, EVENTS[:length])
+    for start in range(-1, length + 4):
+        assert list(store.events(run_id, start=start)) == EVENTS[:length][max(0, start) :]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_the_end_of_a_run_has_its_number_wherever_it_comes(store, length):
+    events = [*EVENTS[:length], Finished("error", (), "", 0.0, 1.0, "step 0: the model is ill")]
+    run_id = write(store, events)
+    for start in range(length + 4):
+        assert list(store.events(run_id, start=start)) == events[start:]
+
+
+def test_events_that_are_left_out_are_not_parsed(store, monkeypatch):
+    events = list(sample_events(50))
+    run_id = write(store, events)
+    parsed = []
+
+    def noted(text):
+        parsed.append(text)
+        return event_from_json(text)
+
+    monkeypatch.setattr(engine.stored_run, "event_from_json", noted)
+    assert list(store.events(run_id, start=97)) == events[97:]
+    assert len(parsed) <= 4  # steps 47 (one early), 48, 49, and the end
 
 
 def test_deleted_runs_are_gone_with_their_steps(store):

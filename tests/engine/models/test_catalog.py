@@ -17,12 +17,25 @@ from engine.errors import ModelError, ModelFileError, ModelNotFound, SettingErro
 from engine.folders import cache_folder, data_folder
 from engine.models import catalog
 from engine.models.base import LoadedModel, Model, Tokenizer
+from engine.models.gguf import GGUFFile
 from engine.models.loaded import LoadedFiles
 from engine.models.markov import load_markov
 from engine.models.pull import DOWNLOADS
 from tests.engine.models.package_index import content, make_download, make_wheel
+from tests.engine.models.tiny_files import Tiny, write
 
-GGUF_HEADER = struct.pack("<4sIQQ", b"GGUF", 3, 1, 0)
+
+class Reader:
+    """Reads no file: notes its name, and makes the embedded model."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.names: list[str] = []
+        self._seconds = seconds
+
+    def __call__(self, path: Path):
+        self.names.append(path.name)
+        time.sleep(self._seconds)
+        return lambda name: load_markov()
 
 
 @pytest.fixture(autouse=True)
@@ -33,22 +46,15 @@ def home(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def gguf(tmp_path) -> Path:
-    path = tmp_path / "My Model.gguf"
-    path.write_bytes(GGUF_HEADER + b"rest")
-    return path
+    return write(tmp_path / "My Model.gguf", Tiny())
 
 
 @pytest.fixture
 def readings(monkeypatch) -> list[str]:
-    """Stands in for the GGUF reader: notes what is read, and gives a model back."""
-    names: list[str] = []
-
-    def read(path: Path, name: str) -> LoadedModel:
-        names.append(name)
-        return load_markov()
-
+    """Stands in for the GGUF reader: notes which files are read, and gives a model back."""
+    read = Reader()
     monkeypatch.setattr(catalog, "_files", LoadedFiles(read))
-    return names
+    return read.names
 
 
 @pytest.mark.parametrize("name", ["markov", "noisy"])
@@ -74,7 +80,7 @@ def test_settings_of_the_embedded_pair_are_refused_elsewhere():
 
 
 def test_unknown_name_lists_the_known_and_the_closest():
-    with pytest.raises(ModelNotFound, match=r"did you mean markov\? Known are markov, noisy, smollm2-135m.*models add"):
+    with pytest.raises(ModelNotFound, match=r"Did you mean markov\? Known are markov, noisy, smollm2-135m.*models add"):
         catalog.load("Markow")
 
 
@@ -109,7 +115,7 @@ def test_pull_puts_the_model_in_the_cache_folder_and_remove_deletes_it(tmp_path,
     assert path == home / "cache" / "models" / "fake.gguf" == catalog.path_of("fake")
     assert catalog.is_ready("fake")
     assert catalog.load("fake")
-    assert readings == ["fake"]
+    assert readings == ["fake.gguf"]
     catalog.remove("fake")
     assert not path.exists()
     with pytest.raises(ModelNotFound, match="not here"):
@@ -151,9 +157,7 @@ def test_relative_path_is_kept_as_absolute(gguf, monkeypatch):
 
 @pytest.mark.parametrize("name", ["markov", "smollm2-135m", "taken"])
 def test_taken_name_is_refused(gguf, tmp_path, name):
-    other = tmp_path / "other.gguf"
-    other.write_bytes(GGUF_HEADER)
-    catalog.add(other, "taken")
+    catalog.add(write(tmp_path / "other.gguf", Tiny()), "taken")
     with pytest.raises(SettingError, match="is taken"):
         catalog.add(gguf, name)
 
@@ -171,8 +175,8 @@ def test_name_that_could_be_a_path_is_refused(gguf, name):
         (b"", "not a GGUF file"),
         (b"GGUF\x03\0", "cut short"),
         (struct.pack("<4sIQQ", b"GGUF", 1, 1, 0), "version 1"),
-        (struct.pack(">4sIQQ", b"GGUF", 3, 1, 0), "little-endian"),
-        (struct.pack("<4sIQQ", b"GGUF", 3, 0, 0), "0 tensors"),
+        (struct.pack(">4sIQQ", b"GGUF", 3, 1, 0), "other byte order"),
+        (struct.pack("<4sIQQ", b"GGUF", 3, 0, 0), "general.architecture"),
     ],
 )
 def test_file_that_is_no_gguf_is_not_added(tmp_path, head, words):
@@ -181,6 +185,31 @@ def test_file_that_is_no_gguf_is_not_added(tmp_path, head, words):
     with pytest.raises(ModelFileError, match=words):
         catalog.add(path)
     assert not (data_folder() / "models.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("tiny", "words"),
+    [
+        (Tiny(family="gemma3"), "architecture 'gemma3'; Draftscope runs llama, qwen2, qwen3"),
+        (Tiny(fields={"tokenizer.ggml.model": "llama"}), "tokenizer of the kind 'llama'"),
+        (Tiny(fields={"tokenizer.ggml.pre": "from-the-future"}), "from-the-future"),
+        (Tiny(fields={"tokenizer.ggml.merges": None}), "has no tokenizer.ggml.merges"),
+        (Tiny(fields={"llama.expert_count": 8}), "expert_count to 8"),
+        (Tiny(fields={"split.count": 2}), "one part of a model split over 2 files"),
+    ],
+)
+def test_file_that_could_not_be_run_is_not_added(tmp_path, tiny, words):
+    with pytest.raises(ModelFileError, match=words):
+        catalog.add(write(tmp_path / "file.gguf", tiny))
+    assert not (data_folder() / "models.json").exists()
+
+
+def test_adding_does_not_read_the_weights(gguf, monkeypatch):
+    def read(*_):
+        raise AssertionError("the weights were read")
+
+    monkeypatch.setattr(GGUFFile, "tensor", read)
+    assert catalog.add(gguf).ready
 
 
 def test_added_file_that_has_gone_is_listed_as_not_ready(gguf):
@@ -207,29 +236,34 @@ def test_damaged_list_is_named_and_spares_the_embedded_models():
 def test_embedded_model_cannot_be_removed():
     with pytest.raises(SettingError, match="embedded"):
         catalog.remove("markov")
-    with pytest.raises(ModelNotFound, match="did you mean noisy"):
+    with pytest.raises(ModelNotFound, match=r"Did you mean noisy\?"):
         catalog.remove("noisi")
 
 
 def test_file_is_read_once_and_again_when_it_has_changed(gguf, readings):
     catalog.load(gguf)
     catalog.load(str(gguf))
-    assert readings == ["My Model"]
-    gguf.write_bytes(GGUF_HEADER + b"something else")
+    assert readings == ["My Model.gguf"]
+    gguf.write_bytes(gguf.read_bytes() + b"something else")
     catalog.load(gguf)
-    assert readings == ["My Model"] * 2
+    assert readings == ["My Model.gguf"] * 2
+
+
+def test_file_is_held_once_by_whatever_name_it_is_loaded(gguf, tmp_path):
+    catalog.add(gguf, "mine")
+    (tmp_path / "folder").mkdir()
+    models = [catalog.load(name).model for name in ("mine", gguf, tmp_path / "folder" / ".." / gguf.name)]
+    assert [model.name for model in models] == ["mine", "My Model", "My Model"]
+    assert len({id(model._weights) for model in models}) == 1
+    assert models[0].fork().name == "mine"
+    models[0].logits([1, 2])
+    np.testing.assert_array_equal(models[1].logits([1, 2, 3]), models[0].logits([1, 2, 3]))
 
 
 def test_threads_that_load_one_file_at_once_read_it_once(gguf):
     n_threads = 4
     together = Barrier(n_threads)
-    readings: list[str] = []
-
-    def read(path: Path, name: str) -> LoadedModel:
-        readings.append(name)
-        time.sleep(0.1)
-        return load_markov()
-
+    read = Reader(seconds=0.1)
     files = LoadedFiles(read)
 
     def load(_: int) -> LoadedModel:
@@ -238,33 +272,28 @@ def test_threads_that_load_one_file_at_once_read_it_once(gguf):
 
     with ThreadPoolExecutor(n_threads) as pool:
         assert len(list(pool.map(load, range(n_threads)))) == n_threads
-    assert readings == ["x"]
+    assert read.names == ["My Model.gguf"]
 
 
 def test_only_the_last_files_are_kept(tmp_path):
-    readings: list[str] = []
-
-    def read(path: Path, name: str) -> LoadedModel:
-        readings.append(name)
-        return load_markov()
-
+    read = Reader()
     files = LoadedFiles(read, n_kept=2)
     for name in "abc":
         (tmp_path / name).touch()
     for name in "abacab":  # c pushes b out, for a was used since
         files.load(tmp_path / name, name)
-    assert readings == ["a", "b", "c", "b"]
+    assert read.names == ["a", "b", "c", "b"]
 
 
 def test_reading_that_fails_is_tried_again(gguf):
     n_tries = 0
 
-    def read(path: Path, name: str) -> LoadedModel:
+    def read(path: Path):
         nonlocal n_tries
         n_tries += 1
         if n_tries == 1:
             raise ModelFileError("cut short")
-        return load_markov()
+        return lambda name: load_markov()
 
     files = LoadedFiles(read)
     with pytest.raises(ModelFileError, match="cut short"):

@@ -1,0 +1,95 @@
+"""A run as plain data, and built from it."""
+
+import json
+
+import pytest
+
+from engine import ExactRejection, ModelDrafter, NoDraft, PromptLookup, RunSpec, Step, build
+from engine.errors import PromptError, SettingError, VocabularyError
+from engine.spec import RULES, versions
+
+SPEC = RunSpec(prompt="The draft", stop=("x", "yz"), temperature=0.25, seed=2**60, draft_length=0)
+
+
+def test_json_both_ways_keeps_every_field():
+    assert RunSpec.from_json(SPEC.to_json()) == SPEC
+
+
+def test_a_field_that_is_left_out_takes_its_default():
+    assert RunSpec.from_json('{"prompt": "x"}') == RunSpec(prompt="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("not json", "not JSON"),
+        ("[1]", "a list"),
+        ('{"schema": 99}', "schema 99"),
+        ('{"flavour": 1}', "no field 'flavour'"),
+        ('{"seed": "seven"}', "seed is 'seven'; expected int"),
+        ('{"chat": 1}', "chat is 1; expected bool"),
+        ('{"stop": [1]}', "stop is [1]; expected tuple"),
+    ],
+)
+def test_json_that_is_no_spec_is_refused_in_words(text, words):
+    with pytest.raises(SettingError) as refused:
+        RunSpec.from_json(text)
+    assert words in str(refused.value)
+
+
+def test_a_whole_number_is_a_fine_temperature():
+    assert RunSpec.from_json('{"temperature": 1}').temperature == 1.0
+
+
+@pytest.mark.parametrize(
+    ("drafter", "kind"),
+    [("none", NoDraft), ("ngram", PromptLookup), ("model", ModelDrafter), ("model:markov", ModelDrafter)],
+)
+def test_a_drafter_is_made_by_its_name(drafter, kind):
+    assert isinstance(build(RunSpec(prompt="The draft", drafter=drafter)).drafter, kind)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"prompt": " \n"}, PromptError, "prompt is empty"),
+        ({"drafter": "ngrams"}, SettingError, "drafter is 'ngrams'"),
+        ({"drafter": "none:x"}, SettingError, "drafter is 'none:x'"),
+        ({"rule": "best"}, SettingError, "rule is 'best'"),
+        ({"drafter": "ngram", "rule": "naive"}, SettingError, "raw logits"),
+        ({"rule": "naive", "acceptance_probability": 1.0}, SettingError, "acceptance_probability is 1.0"),
+        ({"max_tokens": 0}, SettingError, "max_tokens is 0"),
+        ({"draft_length": 33}, SettingError, "draft length is 33"),
+        ({"seed": -1}, SettingError, "seed is -1"),
+        ({"stop": ("",)}, SettingError, "stop string is empty"),
+        ({"ngram_max": 0}, SettingError, "n-gram is 0"),
+    ],
+)
+def test_what_can_be_refused_is_refused_before_a_model_is_loaded(settings, error, words):
+    with pytest.raises(error) as refused:
+        build(RunSpec(**{"target": "no-such-model.gguf", "prompt": "x"} | settings))
+    assert words in str(refused.value)
+
+
+def test_a_draft_with_another_vocabulary_is_refused_by_the_first_differing_id():
+    with pytest.raises(VocabularyError, match="id 0 "):
+        build(RunSpec(prompt="The draft", drafter="model:noisy"))
+
+
+def test_a_rule_that_is_added_by_name_is_the_one_that_judges(monkeypatch):
+    class Mine(ExactRejection):
+        name = "mine"
+
+    monkeypatch.setitem(RULES, "mine", lambda spec: Mine())
+    started = next(build(RunSpec(prompt="The draft", rule="mine")).events())
+    assert started.rule == "mine"
+
+
+def test_the_target_as_its_own_draft_is_accepted_whole():
+    events = build(RunSpec(prompt="The draft", drafter="model:markov", max_tokens=30)).events()
+    assert all(event.n_accepted == event.n_drafted for event in events if isinstance(event, Step))
+
+
+def test_versions_are_recorded_as_text():
+    assert json.loads(json.dumps(versions())) == versions()
+    assert set(versions()) >= {"draftscope", "python", "numpy"}
