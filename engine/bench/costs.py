@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
@@ -106,12 +107,13 @@ def measure_costs(
         (drafter, length): [] for drafter in drafters for length in timed_lengths
     }
     generator = np.random.default_rng(base.seed)
+    last_tokens = cycle(sorted(set(ids[:n_context])))
     for place in range(n_rounds + 1):
         for rows in generator.permutation(n_rows) + 1:
             seconds = _call_seconds(built.loaded, clock, ids, n_context, int(rows), shift=place)
             calls[int(rows)] += [seconds] if place else []
         for drafter, length in proposals:
-            sample = _proposal(builds[drafter], ids[:n_context], length)
+            sample = _proposal(builds[drafter], [*ids[: n_context - 1], next(last_tokens)], length)
             proposals[drafter, length] += [sample] if place else []
     unit = float(np.median(calls[1]))
     if unit <= 0:
@@ -163,7 +165,7 @@ def _call_seconds(loaded: LoadedModel, clock: Clock, ids: list[int], n_context: 
 
 
 def _proposal(built: BuiltRun, context: list[int], length: int) -> tuple[int, float]:
-    """Tokens and seconds of a proposal behind a call of the target, as in a run."""
+    """Tokens and seconds of a proposal behind a call of the target that has fed the context's last token, as in a run."""
     clock: Clock = built.loaded.clock or time.perf_counter
     built.loaded.model.logits(context)
     begin = clock()

@@ -93,7 +93,8 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     costs: Costs | None = measure_costs(base, drafters, settings.lengths, text)
     own_memory = peak_memory_bytes()
 
-    runners: dict[str, Runner] = {OWN: OwnEngine(base)}
+    own = OwnEngine(base)
+    runners: dict[str, Runner] = {OWN: own}
     configurations = own_plan.configurations
     how_timed: dict[str, str] = {}
     packages: list[str] = []
@@ -121,6 +122,7 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     about = {
         "started": started.isoformat(timespec="seconds"),
         "settings": _described(settings, drafters),
+        "backend": own.backend or None,
         "machine": machine(packages),
         "load_before": load_before,
         "load_after": load_average(),

@@ -179,7 +179,8 @@ def _circumstances(result: Mapping[str, Any]) -> Section:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     threads = "the BLAS library's own setting" if machine["threads"] is None else str(machine["threads"])
     settings = result["settings"]
-    passed = "".join(f", {name} {settings[name]}" for name in ("backend", "exact_rows") if name in settings)
+    passed = f"; backend {result['backend']}" if result["backend"] else ""
+    passed += f", exact rows {'on' if settings['exact_rows'] else 'off'}" if "exact_rows" in settings else ""
     return Section(
         "Machine",
         notes=(

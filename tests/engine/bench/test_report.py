@@ -88,6 +88,12 @@ def test_without_costs_nothing_is_said_of_them(result):
     assert "v(9)" not in text_report(result, table)
 
 
+def test_backend_and_rows_are_named_where_runs_have_them(result):
+    result["backend"] = "fast"
+    result["settings"]["exact_rows"] = True
+    assert "; backend fast, exact rows on" in text_report(result, table)
+
+
 def test_what_is_unknown_is_not_a_number(result):
     result |= {"peak_memory_bytes": None, "load_before": None}
     assert "peak memory n/a" in text_report(result, table)
