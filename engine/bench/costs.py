@@ -165,7 +165,7 @@ def _call_seconds(loaded: LoadedModel, clock: Clock, ids: list[int], n_context: 
 
 
 def _proposal(built: BuiltRun, context: list[int], length: int) -> tuple[int, float]:
-    """Tokens and seconds of a proposal behind a call of the target that has fed the context's last token, as in a run."""
+    """Tokens and seconds of a proposal, behind a call of the target for the same context, as in a run."""
     clock: Clock = built.loaded.clock or time.perf_counter
     built.loaded.model.logits(context)
     begin = clock()
