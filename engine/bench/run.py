@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.bench.against import RIVALS, RivalEngine, check_installed, open_rival
+from engine.bench.against import RIVALS, Rival, RivalEngine, check_installed, open_rival
 from engine.bench.costs import Costs, measure_costs
 from engine.bench.machine import load_average, machine, peak_memory_bytes
 from engine.bench.measure import OwnEngine, Runner, check_prompts, measure_plan
@@ -94,20 +94,10 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     own_memory = peak_memory_bytes()
 
     own = OwnEngine(base)
-    runners: dict[str, Runner] = {OWN: own}
-    configurations = own_plan.configurations
-    how_timed: dict[str, str] = {}
-    packages: list[str] = []
-    longest = max(map(len, ids.values())) + base.max_tokens + ROOM_TOKENS
-    for name in settings.rivals:
-        progress(f"loading {name}", 0, 0)
-        rival = open_rival(name, rival_file, threads=n_threads(), context_tokens=longest)
-        engine = RivalEngine(rival, ids, max_tokens=base.max_tokens, temperature=base.temperature)
-        runners[name] = engine
-        configurations += engine.configurations
-        how_timed[name] = rival.how_timed
-        packages += rival.packages
-    plan = Plan(configurations, prompts, settings.repeats, base.seed)
+    rivals = _rivals(settings, rival_file, ids, progress)
+    runners: dict[str, Runner] = {OWN: own, **{name: engine for name, (_, engine) in rivals.items()}}
+    theirs = tuple(way for _, engine in rivals.values() for way in engine.configurations)
+    plan = Plan((*own_plan.configurations, *theirs), prompts, settings.repeats, base.seed)
     n_done = 0
 
     def told(turn: Turn) -> None:
@@ -123,13 +113,13 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
         "started": started.isoformat(timespec="seconds"),
         "settings": _described(settings, drafters),
         "backend": own.backend or None,
-        "machine": machine(packages),
+        "machine": machine([package for rival, _ in rivals.values() for package in rival.packages]),
         "load_before": load_before,
         "load_after": load_average(),
         "load_seconds": load_seconds,
         "peak_memory_bytes": own_memory if settings.rivals else peak_memory_bytes(),
         "skipped": skipped,
-        "how_rivals_are_timed": how_timed,
+        "how_rivals_are_timed": {name: rival.how_timed for name, (rival, _) in rivals.items()},
     }
     return result_of(measurements, costs, temperature=base.temperature, about=about)
 
@@ -156,6 +146,20 @@ def _rival_file(settings: BenchSettings) -> Path:
     if settings.rivals and path is None:
         raise SettingError(f"{' and '.join(RIVALS)} need a GGUF file, and {target} has none here; name another target")
     return path or Path()
+
+
+def _rivals(
+    settings: BenchSettings, path: Path, ids: Mapping[str, Sequence[int]], progress: Progress
+) -> dict[str, tuple[Rival, RivalEngine]]:
+    """The rivals asked for, loaded, each with room for the longest prompt and its answer."""
+    longest = max(map(len, ids.values())) + settings.base.max_tokens + ROOM_TOKENS
+    loaded = {}
+    for name in settings.rivals:
+        progress(f"loading {name}", 0, 0)
+        rival = open_rival(name, path, threads=n_threads(), context_tokens=longest)
+        engine = RivalEngine(rival, ids, max_tokens=settings.base.max_tokens, temperature=settings.base.temperature)
+        loaded[name] = (rival, engine)
+    return loaded
 
 
 def _described(settings: BenchSettings, drafters: list[str]) -> dict[str, Any]:

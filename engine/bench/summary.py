@@ -82,12 +82,7 @@ def _row(
     figures = [run.figures for run in runs if run.figures]
     counts = pooled(figures) if figures else None
     speed_up = None if way.plain else _estimate(speed_ratio(own, base))
-    predicted = predicted_speed_up(counts, costs, way.drafter) if counts and costs and not way.plain else None
-    paper = (
-        predicted_by_the_paper(counts, costs, way.drafter, way.draft_length)
-        if counts and costs and not way.plain
-        else None
-    )
+    predicted, paper = _predictions(way, counts, costs)
     differing = divergences(runs, own_plain) if compare and way != Configuration() else None
     return {
         "name": way.name,
@@ -113,6 +108,16 @@ def _row(
         if differing is None
         else [asdict(place) | {"near_tie": place.near_tie} for place in differing],
     }
+
+
+def _predictions(way: Configuration, counts: Counts | None, costs: Costs | None) -> tuple[float | None, float | None]:
+    """The speed-up to expect from single calls, and what the paper's theorem says; None of plain and of rivals."""
+    if counts is None or costs is None or way.plain:
+        return None, None
+    return (
+        predicted_speed_up(counts, costs, way.drafter),
+        predicted_by_the_paper(counts, costs, way.drafter, way.draft_length),
+    )
 
 
 def _acceptance(runs: Sequence[Measurement], counts: Counts | None) -> dict[str, Any]:
