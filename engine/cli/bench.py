@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.bench.against import RIVALS
 from engine.bench.plan import optional_settings
@@ -21,6 +21,8 @@ from engine.models.threads import THREADS_VARIABLE
 from engine.spec import DRAFTERS, RunSpec
 
 __all__ = ["add_parser"]
+
+T = TypeVar("T")
 
 DEFAULT = RunSpec(max_tokens=64, temperature=0.0)
 QUICK_PROMPTS, QUICK_TOKENS, QUICK_LENGTHS = 7, 48, (2, 4)
@@ -87,7 +89,7 @@ def _settings(arguments: argparse.Namespace) -> BenchSettings:
     base = RunSpec(
         target=arguments.target,
         temperature=arguments.temperature,
-        max_tokens=arguments.max_tokens or (QUICK_TOKENS if quick else DEFAULT.max_tokens),
+        max_tokens=_given(arguments.max_tokens, QUICK_TOKENS if quick else DEFAULT.max_tokens),
         seed=arguments.seed,
         chat=arguments.chat,
         agreement=arguments.agreement,
@@ -100,10 +102,14 @@ def _settings(arguments: argparse.Namespace) -> BenchSettings:
         one_of_each(prompts, QUICK_PROMPTS) if quick else prompts,
         prompts_source=arguments.prompts or "built in",
         drafters=tuple(dict.fromkeys(arguments.drafter)) if arguments.drafter else None,
-        lengths=arguments.lengths or (QUICK_LENGTHS if quick else DEFAULT_LENGTHS),
-        repeats=arguments.repeats if arguments.repeats is not None else 1 if quick else 3,
+        lengths=_given(arguments.lengths, QUICK_LENGTHS if quick else DEFAULT_LENGTHS),
+        repeats=_given(arguments.repeats, 1 if quick else 3),
         rivals=tuple(dict.fromkeys(arguments.against)),
     )
+
+
+def _given(value: T | None, default: T) -> T:
+    return default if value is None else value
 
 
 def _lengths(text: str) -> tuple[int, ...]:

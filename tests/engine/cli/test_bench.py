@@ -73,6 +73,7 @@ def test_an_interrupt_prints_what_was_measured(small, capsys, monkeypatch):
         (["--target", "nothing-of-that-name"], "nothing-of-that-name"),
         (["--threads", "0"], "threads is 0"),
         (["--max-tokens", "-1"], "max_tokens is -1"),
+        (["--max-tokens", "0"], "max_tokens is 0"),
         (["--temperature", "-1"], "temperature"),
     ],
 )
