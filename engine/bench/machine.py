@@ -10,15 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from engine.models.threads import n_threads
+from engine.models import threads
 from engine.spec import versions
 
-__all__ = ["load_average", "machine", "package_versions", "peak_memory_bytes"]
+__all__ = ["load_average", "machine", "package_versions", "peak_memory_bytes", "threads_used"]
 
 PACKAGES = ("gguf", "tokenizers", "onnxruntime")
 
 
-def machine(packages: Iterable[str] = ()) -> dict[str, Any]:
+def machine(packages: Iterable[str] = (), *, backend: str = "") -> dict[str, Any]:
     """Processor, cores, memory, system, versions and threads; what cannot be found out is None.
 
     `packages` are named beside those that Draftscope stands on, if they are installed.
@@ -28,9 +28,16 @@ def machine(packages: Iterable[str] = ()) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_bytes": _memory_bytes(),
         "system": platform.platform(),
-        "threads": n_threads(),
+        "threads": threads_used(backend),
         "versions": {**versions(), **package_versions([*PACKAGES, *packages])},
     }
+
+
+def threads_used(backend: str) -> int | None:
+    """How many threads a target runs with on a backend; None if a BLAS library decides."""
+    counted = getattr(threads, "n_session_threads", threads.n_threads) if backend == "ort" else threads.n_threads
+    n_threads: int | None = counted()
+    return n_threads
 
 
 def package_versions(names: Iterable[str]) -> dict[str, str]:

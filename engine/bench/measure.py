@@ -11,7 +11,7 @@ from engine.bench.prompts import Prompt
 from engine.errors import ForwardError, PromptError
 from engine.metrics import Figures, Tally
 from engine.spec import RunSpec, build
-from engine.values import Started, Step
+from engine.values import Step
 
 __all__ = ["Measurement", "Measurements", "OwnEngine", "Runner", "check_prompts", "measure_plan", "never_told"]
 
@@ -72,16 +72,10 @@ class OwnEngine:
     """Draftscope's own runs: each is built afresh, so every prefill starts from nothing.
 
     The weights are read once: the catalogue keeps the files that it has read.
-
-    Attributes
-    ----------
-    backend : str
-        What ran the target, if its runs say so.
     """
 
     def __init__(self, base: RunSpec) -> None:
         self._base = base
-        self.backend = ""
 
     def warm_up(self, configuration: Configuration, prompt: Prompt) -> None:
         """See `Runner.warm_up`."""
@@ -117,9 +111,7 @@ class OwnEngine:
         margins: list[float | None] = []
         for event in build(spec).events():
             tally.add(event)
-            if isinstance(event, Started):
-                self.backend = getattr(event, "backend", "")
-            elif isinstance(event, Step):
+            if isinstance(event, Step):
                 ids += event.emitted
                 kept = [decision for decision in event.decisions if decision.target_token is not None]
                 margins += [decision.margin for decision in kept if not decision.discarded]

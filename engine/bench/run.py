@@ -11,14 +11,13 @@ from typing import Any
 
 from engine.bench.against import RIVALS, Rival, RivalEngine, check_installed, open_rival
 from engine.bench.costs import Costs, measure_costs
-from engine.bench.machine import load_average, machine, peak_memory_bytes
+from engine.bench.machine import load_average, machine, peak_memory_bytes, threads_used
 from engine.bench.measure import OwnEngine, Runner, check_prompts, measure_plan
 from engine.bench.plan import OWN, Plan, Turn, configurations_of, usable_drafters
 from engine.bench.prompts import Prompt
 from engine.bench.summary import result_of
 from engine.errors import PromptError, SettingError
 from engine.models import catalog
-from engine.models.threads import n_threads
 from engine.spec import RunSpec, build
 
 __all__ = ["DEFAULT_LENGTHS", "BenchSettings", "Progress", "run_bench", "silent"]
@@ -83,8 +82,9 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     started, load_before = datetime.now(UTC), load_average()
     progress("loading", 0, 0)
     begin = time.perf_counter()
-    build(_plain(base, prompts[0]))
+    target = build(_plain(base, prompts[0])).loaded.model
     load_seconds = time.perf_counter() - begin
+    backend: str = getattr(target, "backend", "")
     drafters, skipped = _drafters(settings)
     own_plan = Plan(configurations_of(drafters, settings.lengths), prompts, settings.repeats, base.seed)
     ids = check_prompts(own_plan, base)
@@ -93,9 +93,8 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     costs: Costs | None = measure_costs(base, drafters, settings.lengths, text)
     own_memory = peak_memory_bytes()
 
-    own = OwnEngine(base)
-    rivals = _rivals(settings, rival_file, ids, progress)
-    runners: dict[str, Runner] = {OWN: own, **{name: engine for name, (_, engine) in rivals.items()}}
+    rivals = _rivals(settings, rival_file, ids, threads_used(backend), progress)
+    runners: dict[str, Runner] = {OWN: OwnEngine(base), **{name: engine for name, (_, engine) in rivals.items()}}
     theirs = tuple(way for _, engine in rivals.values() for way in engine.configurations)
     plan = Plan((*own_plan.configurations, *theirs), prompts, settings.repeats, base.seed)
     n_done = 0
@@ -112,8 +111,8 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     about = {
         "started": started.isoformat(timespec="seconds"),
         "settings": _described(settings, drafters),
-        "backend": own.backend or None,
-        "machine": machine([package for rival, _ in rivals.values() for package in rival.packages]),
+        "backend": backend or None,
+        "machine": machine([package for rival, _ in rivals.values() for package in rival.packages], backend=backend),
         "load_before": load_before,
         "load_after": load_average(),
         "load_seconds": load_seconds,
@@ -149,14 +148,14 @@ def _rival_file(settings: BenchSettings) -> Path:
 
 
 def _rivals(
-    settings: BenchSettings, path: Path, ids: Mapping[str, Sequence[int]], progress: Progress
+    settings: BenchSettings, path: Path, ids: Mapping[str, Sequence[int]], threads: int | None, progress: Progress
 ) -> dict[str, tuple[Rival, RivalEngine]]:
     """The rivals asked for, loaded, each with room for the longest prompt and its answer."""
     longest = max(map(len, ids.values())) + settings.base.max_tokens + ROOM_TOKENS
     loaded = {}
     for name in settings.rivals:
         progress(f"loading {name}", 0, 0)
-        rival = open_rival(name, path, threads=n_threads(), context_tokens=longest)
+        rival = open_rival(name, path, threads=threads, context_tokens=longest)
         engine = RivalEngine(rival, ids, max_tokens=settings.base.max_tokens, temperature=settings.base.temperature)
         loaded[name] = (rival, engine)
     return loaded
