@@ -1,0 +1,83 @@
+"""The machine that a benchmark ran on, so that its figures can be judged elsewhere."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from engine.models import threads
+from engine.spec import versions
+
+__all__ = ["load_average", "machine", "package_versions", "peak_memory_bytes", "threads_used"]
+
+PACKAGES = ("gguf", "tokenizers", "onnxruntime")
+
+
+def machine(packages: Iterable[str] = (), *, backend: str = "") -> dict[str, Any]:
+    """Processor, cores, memory, system, versions and threads; what cannot be found out is None.
+
+    `packages` are named beside those that Draftscope stands on, if they are installed.
+    """
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": _memory_bytes(),
+        "system": platform.platform(),
+        "threads": threads_used(backend),
+        "versions": {**versions(), **package_versions([*PACKAGES, *packages])},
+    }
+
+
+def threads_used(backend: str) -> int | None:
+    """How many threads a target runs with on a backend; None if a BLAS library decides."""
+    counted = getattr(threads, "n_session_threads", threads.n_threads) if backend == "ort" else threads.n_threads
+    n_threads: int | None = counted()
+    return n_threads
+
+
+def package_versions(names: Iterable[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def load_average() -> float | None:
+    """Programs that wanted a core in the last minute, on average; None on Windows."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def peak_memory_bytes() -> int | None:
+    """The most memory that this process has held so far; None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, all others kibibytes
+
+
+def _processor() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine() or None
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

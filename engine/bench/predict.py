@@ -1,0 +1,108 @@
+"""Predicted speed-up, from costs measured by themselves and acceptance measured in the runs.
+
+Leviathan's theorem 3.8 without its assumptions: acceptance may differ from position to position,
+drafts may be short, and verifying more rows may cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from engine.bench.costs import Costs
+from engine.metrics import Figures, ratio
+from engine.theory import speed_up
+
+__all__ = ["Counts", "pooled", "predicted_by_the_paper", "predicted_speed_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts and seconds of several runs of one configuration, added up.
+
+    `drafted_at[i]`, `tested_at[i]` and `accepted_at[i]` belong to draft position i + 1.
+    """
+
+    runs: int
+    steps: int
+    tokens: int
+    drafted: int
+    accepted: int
+    rejected: int
+    discarded: int
+    near_ties: int
+    drafted_at: tuple[int, ...]
+    tested_at: tuple[int, ...]
+    accepted_at: tuple[int, ...]
+    draft_seconds: float
+    verify_seconds: float
+    overhead_seconds: float
+    decode_seconds: float
+    identities_ok: bool
+
+    @property
+    def per_token_acceptance(self) -> float | None:
+        """Accepted over tested tokens: the papers' alpha."""
+        return ratio(self.accepted, self.accepted + self.rejected)
+
+    @property
+    def tokens_per_step(self) -> float | None:
+        """What a step yields."""
+        return ratio(self.tokens, self.steps)
+
+
+def pooled(runs: Iterable[Figures]) -> Counts:
+    """The counts of several runs, added up before anything is divided."""
+    all_runs = list(runs)
+    longest = max((len(run.per_position) for run in all_runs), default=0)
+
+    def at(name: str) -> tuple[int, ...]:
+        return tuple(
+            sum(getattr(run.per_position[place], name) for run in all_runs if place < len(run.per_position))
+            for place in range(longest)
+        )
+
+    return Counts(
+        runs=len(all_runs),
+        steps=sum(run.steps for run in all_runs),
+        tokens=sum(run.tokens_generated for run in all_runs),
+        drafted=sum(run.drafted for run in all_runs),
+        accepted=sum(run.accepted for run in all_runs),
+        rejected=sum(run.rejected for run in all_runs),
+        discarded=sum(run.discarded for run in all_runs),
+        near_ties=sum(run.near_ties for run in all_runs),
+        drafted_at=at("drafted"),
+        tested_at=at("tested"),
+        accepted_at=at("accepted"),
+        draft_seconds=sum(run.draft_seconds for run in all_runs),
+        verify_seconds=sum(run.verify_seconds for run in all_runs),
+        overhead_seconds=sum(run.overhead_seconds for run in all_runs),
+        decode_seconds=sum(run.decode_seconds for run in all_runs),
+        identities_ok=all(run.identities_ok for run in all_runs),
+    )
+
+
+def predicted_speed_up(counts: Counts, costs: Costs, drafter: str) -> float | None:
+    """Tokens a step yields, over what a step costs in plain calls.
+
+    A step yields 1 + sum over positions of the share of steps that accepted it, less what was
+    discarded. It costs the drafter's proposal and the mean of v(drafted + 1).
+    """
+    if not counts.steps:
+        return None
+    draft = costs.draft[drafter]
+    gained = 1 + (sum(counts.accepted_at) - counts.discarded) / counts.steps
+    reached = [counts.steps, *counts.drafted_at, 0]  # steps that drafted at least so many tokens
+    verify = sum(
+        (here - further) * costs.verify_cost(n_drafted + 1)
+        for n_drafted, (here, further) in enumerate(pairwise(reached))
+        if here > further
+    )
+    return gained / (draft.per_step + (draft.per_token * counts.drafted + verify) / counts.steps)
+
+
+def predicted_by_the_paper(counts: Counts, costs: Costs, drafter: str, draft_length: int) -> float | None:
+    """Theorem 3.8 with the pooled alpha and c: every step drafts all it may, and verifying costs one plain call."""
+    alpha = counts.per_token_acceptance
+    return None if alpha is None else speed_up(alpha, draft_length, costs.draft[drafter].of_call(draft_length))

@@ -1,0 +1,71 @@
+"""The plain sentence: does speculation help here, by how much, with what, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["estimate_text", "verdict"]
+
+
+def verdict(rows: Sequence[Mapping[str, Any]], verify: Sequence[float] = ()) -> str:
+    """Judge the fastest of Draftscope's drafting configurations against plain decoding.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        The configurations of a result (`engine.bench.summary`); only those that draft are looked at.
+    verify : sequence of float, optional
+        v(1), v(2), ...: a call for several rows in units of a plain one.
+
+    Examples
+    --------
+    >>> verdict([])
+    'not known: no drafter was measured beside plain decoding'
+    """
+    measured = [row for row in rows if row["speed_up"] is not None]
+    if not measured:
+        return "not known: no drafter was measured beside plain decoding"
+    best = max(measured, key=lambda row: float(row["speed_up"]["value"]))
+    what = f"{estimate_text(best['speed_up'])} with {best['drafter']} at draft length {best['draft_length']}"
+    low, high = best["speed_up"]["low"], best["speed_up"]["high"]
+    if low is None or high is None:
+        return f"not sure: {what}, from one run; {_because(best, verify)}"
+    if low > 1:
+        return f"helps: {what}; {_because(best, verify)}" + _where_it_hurts(best)
+    if high < 1:
+        return f"hurts: the best is {what}, because {_because(best, verify)}"
+    return f"makes no clear difference: the best is {what}; {_because(best, verify)}"
+
+
+def estimate_text(estimate: Mapping[str, Any] | None) -> str:
+    """A ratio for a reader, such as "1.31x (1.27-1.36)".
+
+    Examples
+    --------
+    >>> estimate_text({"value": 1.3149, "low": 1.2749, "high": None}), estimate_text(None)
+    ('1.31x', 'n/a')
+    """
+    if estimate is None:
+        return "n/a"
+    if estimate["low"] is None or estimate["high"] is None:
+        return f"{estimate['value']:.2f}x"
+    return f"{estimate['value']:.2f}x ({estimate['low']:.2f}-{estimate['high']:.2f})"
+
+
+def _because(row: Mapping[str, Any], verify: Sequence[float]) -> str:
+    """What a step yields and costs, in plain tokens, and where the cost comes from."""
+    if not row["drafted"]:
+        return "nothing was drafted, so every step was a plain one"
+    yields = row["tokens_per_step"]
+    told = f"a step yields {yields:.2f} tokens and costs {yields / row['speed_up']['value']:.2f} plain tokens"
+    n_rows = row["draft_length"] + 1
+    reasons = [f"a call for {n_rows} rows costs {verify[n_rows - 1]:.2f} of one"] if n_rows <= len(verify) else []
+    parts = {"draft": row["draft_share"], "verify": row["verify_share"], "overhead": row["overhead_share"]}
+    reasons += [f"{name} {share:.0%}" for name, share in parts.items() if share is not None]
+    return f"{told} ({', '.join(reasons)})"
+
+
+def _where_it_hurts(row: Mapping[str, Any]) -> str:
+    slower = [name for name, estimate in row["by_category"].items() if estimate and estimate["value"] < 1]
+    return f"; slower than plain in: {', '.join(slower)}" if slower else ""

@@ -1,0 +1,17 @@
+"""What is told of the machine, and how many threads a target has."""
+
+from engine.bench import machine as machine_module
+from engine.bench.machine import machine, package_versions, threads_used
+
+
+def test_what_is_installed_is_named_and_the_rest_left_out():
+    assert set(package_versions(["numpy", "no-such-package"])) == {"numpy"}
+    assert "pytest" in machine(["pytest"])["versions"]
+
+
+def test_threads_are_those_of_the_backend_that_runs(monkeypatch):
+    monkeypatch.setattr(machine_module.threads, "n_threads", lambda: 1)
+    monkeypatch.setattr(machine_module.threads, "n_session_threads", lambda: 8, raising=False)
+    assert (threads_used(""), threads_used("numpy"), threads_used("ort")) == (1, 1, 8)
+    monkeypatch.setattr(machine_module.threads, "n_threads", lambda: None)
+    assert machine(backend="numpy")["threads"] is None
