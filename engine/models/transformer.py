@@ -2,8 +2,8 @@
 
 Follows the layer of Touvron et al., *LLaMA* (arXiv 2302.13971), with the biases of Qwen 2 and the
 QK-norm of Qwen 3.  Reading the weights from memory is what a token costs, so a few rows go through
-each block of a matrix while it is in the processor's cache: five rows cost far less than five
-tokens.  Up to `N_SEPARATE_ROWS` rows are computed one by one within each block, so that a row
+each tile of a matrix while it is in the processor's cache: five rows cost far less than five
+tokens.  Up to `N_SEPARATE_ROWS` rows are computed one by one within each tile, so that a row
 comes out the same, bit for bit, whatever rows are beside it.  That makes greedy speculative text
 equal to greedy plain text, for drafts of up to 8 tokens.
 
@@ -11,6 +11,8 @@ Not here: packed (quantised) products, batches of several contexts, sliding wind
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from engine.models.base import Logits
 from engine.models.context import checked_ids, n_common
 from engine.models.hidden_rows import FINAL, HiddenRows
 from engine.models.rope import rotate, turns
+from engine.models.threads import n_threads
 from engine.models.weights import Layer, Weights
 from engine.values import Tokens
 
@@ -30,7 +33,8 @@ Array = NDArray[np.float32]
 
 N_SEPARATE_ROWS = 9  # a draft of 8 tokens and the token before it
 CHUNK = 256  # rows that go through the layers at once; bounds the memory of a long prompt
-BLOCK = 2**20  # weights that rows are multiplied with while they are in the cache: 4 MB
+TILE = 2**15  # weights that rows are multiplied with while they are in the cache of a core: 128 kB
+LARGE_TILE = 2**20  # the same, where several threads share the work: 4 MB
 
 
 class Transformer:
@@ -167,14 +171,22 @@ def _product(rows: Array, matrix: Array) -> Array:
     """`rows @ matrix.T`: rows (n, inputs), matrix (outputs, inputs), result (n, outputs)."""
     if len(rows) > N_SEPARATE_ROWS:
         return rows @ matrix.T
-    columns = rows[:, :, None]  # (n, inputs, 1): numpy multiplies each by itself
     n_outputs, n_inputs = matrix.shape
-    n_at_once = max(1, BLOCK // n_inputs)
-    result = np.empty((len(rows), n_outputs), np.float32)
-    for low in range(0, n_outputs, n_at_once):
-        high = low + n_at_once
-        np.matmul(matrix[low:high], columns, out=result[:, low:high, None])
+    size = min(n_outputs, max(8, _tile_weights() // n_inputs // 8 * 8))  # outputs of a tile
+    tiled = n_outputs // size * size
+    tiles = matrix[:tiled].reshape(-1, 1, size, n_inputs)
+    columns = rows[:, :, None]  # (n, inputs, 1): numpy multiplies a tile by each of them in turn
+    by_tile = np.matmul(tiles, columns)  # (tiles, n, size, 1)
+    result: Array = by_tile.transpose(1, 0, 2, 3).reshape(len(rows), tiled)
+    if tiled < n_outputs:
+        result = np.concatenate([result, np.matmul(matrix[tiled:], columns)[..., 0]], axis=1)
     return result
+
+
+@functools.cache
+def _tile_weights() -> int:
+    """Several threads of a product wait for each other at the end of each tile, so they get larger ones."""
+    return TILE if n_threads() == 1 else LARGE_TILE
 
 
 def _norm(rows: Array, weight: Array, epsilon: float) -> Array:
