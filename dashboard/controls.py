@@ -12,10 +12,11 @@ import streamlit as st
 
 from dashboard import examples
 from engine.drafters.ngram import Match
+from engine.errors import DraftscopeError
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
 from engine.models.backends import BACKENDS
-from engine.spec import RULES, RunSpec
+from engine.spec import RULES, RunSpec, check
 
 __all__ = ["Settings", "settings"]
 
@@ -34,10 +35,20 @@ DRAFTER_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the sidebar says: a run, and the pace to show it at (steps a second, None: as it goes)."""
+    """What the sidebar says.
+
+    Attributes
+    ----------
+    spec : RunSpec
+    steps_per_second : float or None
+        The pace to show it at; None is as it goes.
+    trouble : str
+        Why this run cannot be started, in words for a user; empty if it can.
+    """
 
     spec: RunSpec
     steps_per_second: float | None
+    trouble: str
 
 
 def settings() -> Settings:
@@ -100,7 +111,7 @@ def settings() -> Settings:
         backend=backend,
         exact_rows=exact_rows,
     )
-    return Settings(spec, _pace())
+    return Settings(spec, _pace(), _trouble(spec))
 
 
 def _target() -> tuple[str, bool]:
@@ -253,3 +264,11 @@ def _pace() -> float | None:
     if not paced:
         return None
     return float(st.slider("Steps a second", 1, 200, 4, key="pace", **BOUND))
+
+
+def _trouble(spec: RunSpec) -> str:
+    try:
+        check(spec)
+    except DraftscopeError as failure:
+        return str(failure)
+    return ""

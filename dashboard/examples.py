@@ -5,12 +5,12 @@ from __future__ import annotations
 __all__ = ["CHAT", "CONTINUE", "NUMBERS"]
 
 CHAT = {
-    "Tell a story": "Tell a short story about a small model that guesses what a large model will say next.",
     "Correct a text": (
         "Correct the spelling in this text and repeat it:\n\n"
         "The cat sat on the mat. The dog sat on the log. The cat saw the dog and the dog saw the cat. "
         "The cat and the dog sat on the mat and on the log."
     ),
+    "Tell a story": "Tell a short story about a small model that guesses what a large model will say next.",
     "Write code": (
         "Write a Python class Stack with the methods push, pop, peek and is_empty, "
         "then a short example that uses every method."

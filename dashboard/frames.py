@@ -10,6 +10,18 @@ from engine.store import StoredRun
 
 __all__ = ["runs_frame"]
 
+SETTINGS = (
+    "id",
+    "created_at",
+    "state",
+    "finish_reason",
+    "target",
+    "drafter",
+    "rule",
+    "draft_length",
+    "temperature",
+    "seed",
+)
 FIGURES = (
     "tokens_generated",
     "steps",
@@ -18,7 +30,6 @@ FIGURES = (
     "tokens_per_step",
     "tokens_per_second",
     "total_time",
-    "finish_reason",
     "backend",
     "lossless",
     "simulated",
@@ -31,7 +42,8 @@ def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
         {
             "id": run.id,
             "created_at": run.created_at,
-            "state": run.state,
+            "state": _state(run),
+            "finish_reason": run.record.get("finish_reason"),
             "target": run.spec.target,
             "drafter": run.spec.drafter,
             "rule": run.spec.rule,
@@ -39,11 +51,16 @@ def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
             "temperature": run.spec.temperature,
             "seed": run.spec.seed,
             **{name: run.record.get(name) for name in FIGURES},
-            "prompt": run.spec.prompt,
+            "prompt": run.spec.prompt.encode("utf-8", "replace").decode(),
         }
         for run in runs
     ]
-    columns = ["id", "created_at", "state", "target", "drafter", "rule", "draft_length", "temperature", "seed"]
-    frame = pd.DataFrame(rows, columns=[*columns, *FIGURES, "prompt"])
+    frame = pd.DataFrame(rows, columns=[*SETTINGS, *FIGURES, "prompt"])
     frame["created_at"] = pd.to_datetime(frame["created_at"], utc=True)
     return frame
+
+
+def _state(run: StoredRun) -> str:
+    """A run that came to its end by an error or a cancel is called by that."""
+    reason = run.record.get("finish_reason")
+    return str(reason) if run.state == "finished" and reason in ("error", "cancelled") else run.state

@@ -12,7 +12,17 @@ import streamlit as st
 
 from dashboard.runner import LiveRun, registry
 
-__all__ = ["current_run", "notice", "owner", "remember", "show", "take_notice"]
+__all__ = [
+    "choose_target",
+    "current_run",
+    "fetching",
+    "notice",
+    "owner",
+    "remember",
+    "show",
+    "take_fetching",
+    "take_notice",
+]
 
 
 def remember() -> None:
@@ -50,3 +60,18 @@ def notice(text: str) -> None:
 def take_notice() -> str:
     """The message that was kept, once."""
     return str(st.session_state.pop("notice", ""))
+
+
+def fetching() -> None:
+    """Remember that this tab has asked for a model."""
+    st.session_state.fetching = True
+
+
+def take_fetching() -> bool:
+    """Whether this tab has asked for a model, once."""
+    return bool(st.session_state.pop("fetching", False))
+
+
+def choose_target(name: str) -> None:
+    """Choose the target in the sidebar, before its widget is drawn."""
+    st.session_state.target = name

@@ -29,7 +29,7 @@ from engine.models.vocabulary import check_vocabulary
 from engine.sampling import Noise, Sampling
 from engine.values import Event
 
-__all__ = ["DRAFTERS", "RULES", "BuiltRun", "RunSpec", "build", "versions"]
+__all__ = ["DRAFTERS", "RULES", "BuiltRun", "RunSpec", "build", "check", "versions"]
 
 SCHEMA = 1
 
@@ -216,11 +216,11 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     >>> measure(build(RunSpec(prompt="The draft", max_tokens=5)).events()).tokens_generated
     5
     """
+    check(spec)
     sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
     lengths = FixedLength(spec.draft_length)
     lookup = PromptLookup(spec.ngram_max, match=spec.ngram_match)
     kind, _, draft_name = spec.drafter.partition(":")
-    _check(spec, kind, draft_name)
     rule = RULES[spec.rule](spec)
     loaded = _load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
@@ -235,18 +235,32 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
-def _check(spec: RunSpec, kind: str, draft_name: str) -> None:
+def check(spec: RunSpec) -> None:
+    """Refuse what can be refused without loading a model.
+
+    Raises
+    ------
+    SettingError, PromptError
+        If a name is unknown, a value out of range, or the prompt cannot be used.
+    """
+    Sampling(spec.temperature, spec.top_k, spec.top_p)
+    FixedLength(spec.draft_length)
+    PromptLookup(spec.ngram_max, match=spec.ngram_match)
     Noise(spec.seed)
     check_backend(spec.backend)
+    NaiveThreshold(spec.acceptance_probability)
     if spec.rule not in RULES:
         raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
     if spec.max_tokens < 1:
         raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
     if "" in spec.stop:
         raise SettingError("a stop string is empty; give at least one character")
+    if any("\ud800" <= character <= "\udfff" for character in spec.prompt):
+        raise PromptError("the prompt has bytes that are no valid UTF-8; give it as UTF-8 text")
     if not spec.prompt.strip():
         raise PromptError("the prompt is empty; give some text to continue from")
-    if kind not in DRAFTERS or (draft_name and kind != "model"):
+    kind, _, draft_name = spec.drafter.partition(":")
+    if kind not in DRAFTERS or spec.drafter.endswith(":") or (draft_name and kind != "model"):
         raise SettingError(f"the drafter is {spec.drafter!r}; choose none, ngram, model or model:NAME")
     if kind == "ngram" and spec.rule == NaiveThreshold.name:
         raise SettingError(NO_LOGITS)

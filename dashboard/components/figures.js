@@ -56,7 +56,7 @@ class FigureRow {
       bar.style.flexGrow = share ?? 0;
       setText(label, share === null ? NOT_AVAILABLE : `${percent(share, 0)}, ${seconds(figures[`${part}_seconds`])}`);
     }
-    setText(this.prefill, `prompt read in ${seconds(figures.prefill_seconds)}`);
+    setText(this.prefill, figures.steps ? `prompt read in ${seconds(figures.prefill_seconds)}` : '');
   }
 
   blank() {

@@ -57,14 +57,15 @@ class Stream {
     const decisions = wires.map(decisionOf);
     this.told.set(index, {note, decisions});
     const spans = [];
+    const recovered = []; // read behind all that was refused
     decisions.forEach((decision, position) => {
       for (const token of shownTokens(decision)) {
         const span = tokenSpan(index, position, token);
-        spans.push(span);
+        (token.outcome === 'recovered' ? recovered : spans).push(span);
         if (token.emitted) this.emitted(span, token.parts);
       }
     });
-    this.fillStep(index, spans);
+    this.fillStep(index, [...spans, ...recovered]);
   }
 
   emitted(span, parts) {

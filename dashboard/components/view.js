@@ -124,7 +124,7 @@ class View {
   showState(behind) {
     const latest = this.feed?.latest;
     let state = this.feed ? latest?.state ?? 'starting' : 'idle';
-    if (state === 'finished' && (behind || latest.more)) state = 'running';
+    if (state === 'finished' && (behind || latest.more)) state = 'loading';
     if (this.feed?.connection === 'gone' && state !== 'finished') state = 'lost';
     this.live.dataset.state = state;
     this.figures.show(this.feed, state);

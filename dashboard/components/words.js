@@ -6,8 +6,9 @@ const NOT_AVAILABLE = 'n/a';
 
 const STATES = {
   idle: 'Ready',
-  starting: 'Starting',
+  starting: 'Loading the model',
   prefill: 'Reading the prompt',
+  loading: 'Loading the run',
   running: 'Running',
   paused: 'Paused',
   finished: 'Finished',

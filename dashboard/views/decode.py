@@ -22,7 +22,7 @@ def page() -> None:
     run = state.current_run()
     if _buttons(run, chosen):
         st.rerun()  # the buttons were drawn for the run as it was
-    if message := state.take_notice():
+    if message := state.take_notice() or chosen.trouble:
         st.error(message, icon=":material/block:")
     finished = run is not None and run.finished
     result = live_view(run.id if run else None, finished=finished, key="live")
@@ -42,9 +42,10 @@ def _buttons(run: LiveRun | None, chosen: Settings) -> bool:
     value that was typed and not yet confirmed when the button was pressed.
     """
     active = run is not None and not run.finished
+    startable = not active and not chosen.trouble
     paused = run is not None and run.paused
     with st.container(horizontal=True, key="buttons"):
-        go = st.button("Run", type="primary", icon=":material/play_arrow:", disabled=active, key="go")
+        go = st.button("Run", type="primary", icon=":material/play_arrow:", disabled=not startable, key="go")
         hold = st.button(
             "Resume" if paused else "Pause",
             icon=":material/resume:" if paused else ":material/pause:",
@@ -54,7 +55,7 @@ def _buttons(run: LiveRun | None, chosen: Settings) -> bool:
         step = st.button(
             "Step",
             icon=":material/skip_next:",
-            disabled=active and not paused,
+            disabled=not (paused or startable),
             key="step",
             help="One step: the guess, then its fate. Starts a run if there is none.",
         )

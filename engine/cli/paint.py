@@ -25,7 +25,9 @@ STYLES = {
 
 def colour_wanted(stream: TextIO) -> bool:
     """Whether `stream` is a terminal that wants colour (https://no-color.org is heeded)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 def legend() -> str:
@@ -35,17 +37,16 @@ def legend() -> str:
 
 def painted(decisions: Iterable[Decision]) -> str:
     """The tokens of a step as they are shown, styled by outcome; what was not emitted among them."""
-    return "".join(_spans(decision) for decision in decisions)
-
-
-def _spans(decision: Decision) -> str:
-    spans = ""
-    if decision.outcome in ("rejected", "unreached"):
-        spans += _styled(decision.draft_text, decision.outcome)
-    if decision.target_token is not None:
-        outcome = "recovered" if decision.outcome == "rejected" else decision.outcome
-        spans += _styled(decision.target_text, "discarded" if decision.discarded else outcome)
-    return spans
+    spans, recovered = "", ""
+    for decision in decisions:
+        style = "discarded" if decision.discarded else decision.outcome
+        if decision.outcome in ("rejected", "unreached"):
+            spans += _styled(decision.draft_text, decision.outcome)
+        if decision.outcome == "rejected":  # its replacement is read behind all that was refused
+            recovered = _styled(decision.target_text, "discarded" if decision.discarded else "recovered")
+        elif decision.outcome != "unreached":
+            spans += _styled(decision.target_text, style)
+    return spans + recovered
 
 
 def _styled(text: str, outcome: str) -> str:

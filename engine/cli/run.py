@@ -6,14 +6,14 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from engine.cli.bar import progress_bar
-from engine.cli.screen import screen_for
+from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
 from engine.errors import PromptError, SettingError, StoreError
@@ -81,7 +81,9 @@ def _run(arguments: argparse.Namespace) -> int:
     screen = None if arguments.json else screen_for(out, built.loaded.tokenizer, spec.stop)
     report = Report()
     events: list[Event] = []
+    # what cannot be saved or shown ends neither the run nor the other
     unsaved: StoreError | None = None
+    unshown: OSError | None = None
     with ExitStack() as stack:
         cancelled = stack.enter_context(_interrupt())
         writer = stack.enter_context(RunStore().begin(spec)) if arguments.save else None
@@ -91,25 +93,41 @@ def _run(arguments: argparse.Namespace) -> int:
             if writer and not unsaved:
                 try:
                     writer.add(event)
-                except StoreError as failure:  # ends the saving, not the run
-                    unsaved = failure
-            if screen and isinstance(event, Step):
-                out.write(screen.step(event))
-                out.flush()
+                except StoreError as trouble:
+                    unsaved = trouble
+            if screen and isinstance(event, Step) and not unshown:
+                unshown = _write(out, screen.step(event))
+                if unshown and not writer and arguments.csv is None:
+                    raise unshown
         record = report.record()
-        if screen:
-            print(f"{screen.end(record['text'] or '')}\n{summary(record)}", file=out)
-        else:
-            print(json.dumps(record, ensure_ascii=False, allow_nan=False))
+        if not unshown:
+            unshown = _write(out, _end(record, screen))
         if arguments.csv is not None:
             write_csv(tokens_csv(writer.run_id if writer else "", events), arguments.csv)
-        if unsaved:
-            raise unsaved
+        for failure in (unsaved, unshown):
+            if failure:
+                raise failure
     if writer:
         print(f"saved as run {writer.run_id}", file=sys.stderr)
     if record["error"]:
         print(f"error: {record['error']}", file=sys.stderr)
     return 1 if record["finish_reason"] in ("error", "cancelled") else 0
+
+
+def _write(out: TextIO, text: str) -> OSError | None:
+    """Write at once; a failure is returned, so that what else is to be done still is."""
+    try:
+        out.write(text)
+        out.flush()
+    except OSError as failure:
+        return failure
+    return None
+
+
+def _end(record: Mapping[str, Any], screen: Screen | None) -> str:
+    if screen is None:
+        return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+    return f"{screen.end(record['text'] or '')}\n{summary(record)}\n"
 
 
 def _spec(arguments: argparse.Namespace) -> RunSpec:
@@ -127,7 +145,7 @@ def _prompt_file(name: str) -> str:
 
 @contextmanager
 def _interrupt() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C end the run after the step in hand; the second one interrupts at once."""
+    """Let the first Ctrl-C, or a polite kill, end the run after the step in hand; a second Ctrl-C ends it at once."""
     asked = False
 
     def ask(*_: object) -> None:
@@ -135,8 +153,10 @@ def _interrupt() -> Iterator[Callable[[], bool]]:
         asked = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, ask)
+    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, ask) for number in signals}
     try:
         yield lambda: asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""What `run` writes of the text, and when: in colour, as plain text that grows, or whole at the end."""
+"""What `run` writes of the text as it comes: in colour, or as plain text that grows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.models.base import Tokenizer
 from engine.text import TextStream, find_stop
 from engine.values import Step
 
-__all__ = ["Coloured", "Growing", "Screen", "Whole", "screen_for"]
+__all__ = ["Coloured", "Growing", "Screen", "screen_for"]
 
 
 class Screen(Protocol):
@@ -36,7 +36,7 @@ class Coloured:
 
 
 class Growing:
-    """The text as far as later tokens cannot change it, for a terminal without colour.
+    """The text as far as later tokens cannot change it, without colour.
 
     Half a character and what may turn out to be a stop string are held back, and control tokens are
     no part of the text: what has been written at the end is the text of the run.
@@ -46,12 +46,16 @@ class Growing:
     tokenizer : Tokenizer
     stop : sequence of str
         The stop strings of the run.
+    exact : bool
+        Write every character as it is, for a file or another program; otherwise those that could
+        steer a terminal are replaced.
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str], *, exact: bool) -> None:
         self._stream = TextStream(tokenizer)
         self._stop = stop
         self._n_kept_back = max(map(len, stop), default=1) - 1
+        self._shown = str if exact else safe
         self._held = ""
         self._n_written = 0
 
@@ -63,27 +67,13 @@ class Growing:
             end = max(0, len(self._held) - self._n_kept_back)
         ready, self._held = self._held[:end], self._held[end:]
         self._n_written += len(ready)
-        return safe(ready)
+        return self._shown(ready)
 
     def end(self, text: str) -> str:
         """See `Screen.end`."""
-        return safe(text[self._n_written :]) + "\n"
-
-
-class Whole:
-    """Nothing until the text is whole, and then that, exactly: for a file or another program."""
-
-    def step(self, step: Step) -> str:
-        """See `Screen.step`."""
-        return ""
-
-    def end(self, text: str) -> str:
-        """See `Screen.end`."""
-        return f"{text}\n"
+        return self._shown(text[self._n_written :]) + "\n"
 
 
 def screen_for(stream: TextIO, tokenizer: Tokenizer, stop: Sequence[str]) -> Screen:
     """What suits `stream`."""
-    if colour_wanted(stream):
-        return Coloured()
-    return Growing(tokenizer, stop) if stream.isatty() else Whole()
+    return Coloured() if colour_wanted(stream) else Growing(tokenizer, stop, exact=not stream.isatty())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from engine.errors import SettingError
 
 __all__ = ["SimulatedClock", "check_cost"]
 
+DEAREST_CALL = 3600.0  # seconds
 _TICKS_PER_SECOND = 10**12  # whole picoseconds, so that a sum of costs has no rounding noise
 
 
@@ -45,6 +44,6 @@ class SimulatedClock:
 
 
 def check_cost(name: str, seconds: float) -> None:
-    """Refuse a price that is not a finite number from 0 up, with a `SettingError` that names it."""
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise SettingError(f"{name} is {seconds}; it must be a finite number of seconds, 0 or more")
+    """Refuse a price that is not from 0 to `DEAREST_CALL` seconds, with a `SettingError` that names it."""
+    if not 0 <= seconds <= DEAREST_CALL:
+        raise SettingError(f"{name} is {seconds}; it must be from 0 to {DEAREST_CALL:.0f} seconds")

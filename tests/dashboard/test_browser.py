@@ -88,15 +88,17 @@ def wait_for_state(page, state):
 
 
 def tokens_of(events):
-    """What the stream has to show: step, position, outcome, id; a rejected token stands before its replacement."""
+    """What the stream has to show: step, position, outcome, id; a replacement stands behind all that was refused."""
     for event in events:
         if isinstance(event, Step):
+            recovered = []
             for decision in event.decisions:
-                if decision.outcome in ("rejected", "unreached"):
-                    yield [event.index, decision.position, decision.outcome, decision.draft_token]
-                if decision.target_token is not None:
-                    outcome = "recovered" if decision.outcome == "rejected" else decision.outcome
-                    yield [event.index, decision.position, outcome, decision.target_token]
+                drafted = decision.outcome in ("rejected", "unreached")
+                token = decision.draft_token if drafted else decision.target_token
+                yield [event.index, decision.position, decision.outcome, token]
+                if decision.outcome == "rejected":
+                    recovered.append([event.index, decision.position, "recovered", decision.target_token])
+            yield from recovered
 
 
 def test_the_coloured_tokens_are_the_engines_events(page, server):

@@ -53,6 +53,9 @@ def test_a_drafter_is_made_by_its_name(drafter, kind):
     ("settings", "error", "words"),
     [
         ({"prompt": " \n"}, PromptError, "prompt is empty"),
+        ({"prompt": "caf\udce9"}, PromptError, "no valid UTF-8"),
+        ({"drafter": "model:"}, SettingError, "drafter is 'model:'"),
+        ({"acceptance_probability": -3.0}, SettingError, "acceptance_probability is -3.0"),
         ({"drafter": "ngrams"}, SettingError, "drafter is 'ngrams'"),
         ({"drafter": "none:x"}, SettingError, "drafter is 'none:x'"),
         ({"rule": "best"}, SettingError, "rule is 'best'"),

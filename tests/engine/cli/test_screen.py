@@ -6,7 +6,7 @@ import pytest
 
 from engine.cli.joined import joined_text
 from engine.cli.paint import STYLES, legend, painted, safe
-from engine.cli.screen import Coloured, Growing, Whole, screen_for
+from engine.cli.screen import Coloured, Growing, screen_for
 from engine.values import Decision, Step
 
 
@@ -31,7 +31,7 @@ def step_of(tokens):
 
 def grown(blocks, text, stop=()):
     """What has been written after each step, and after the end."""
-    screen, written = Growing(Bytes(), stop), [""]
+    screen, written = Growing(Bytes(), stop, exact=False), [""]
     for block in blocks:
         written.append(written[-1] + screen.step(step_of(block)))
     return written[1:], written[-1] + screen.end(text)
@@ -45,7 +45,7 @@ def terminal(monkeypatch):
 
 def test_the_screen_suits_the_stream(monkeypatch):
     assert isinstance(screen_for(Terminal(), Bytes(), ()), Coloured)
-    assert isinstance(screen_for(io.StringIO(), Bytes(), ()), Whole)
+    assert isinstance(screen_for(io.StringIO(), Bytes(), ()), Growing)
     monkeypatch.setenv("NO_COLOR", "")
     assert isinstance(screen_for(Terminal(), Bytes(), ()), Coloured)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -80,10 +80,10 @@ def test_what_only_began_like_a_stop_string_is_written_later():
     assert grown([b"EN", b"ding"], "ENding", stop=("END",)) == (["", "ENdi"], "ENding\n")
 
 
-def test_the_whole_text_is_written_once_and_exactly():
-    screen = Whole()
-    assert screen.step(step_of(b"a")) == ""
-    assert screen.end("a\r\x1b[31m😀") == "a\r\x1b[31m😀\n"
+def test_a_file_or_another_program_gets_every_character_as_it_is():
+    screen = screen_for(io.StringIO(), Bytes(), ())
+    assert screen.step(step_of(b"a\r\x1b[31m")) == "a\r\x1b[31m"
+    assert screen.end("a\r\x1b[31m") == "\n"
 
 
 def test_every_outcome_has_a_style_of_its_own():
@@ -91,13 +91,12 @@ def test_every_outcome_has_a_style_of_its_own():
         Decision(0, "accepted", 1, 1, True, draft_text=" kept", target_text=" kept"),
         Decision(1, "rejected", 2, 3, draft_text=" guess\n", target_text=" other\n"),
         Decision(2, "unreached", 4, draft_text=" never"),
-        Decision(0, "bonus", None, 5, target_text=" more"),
-        Decision(0, "plain", None, 6, discarded=True, target_text=" cut"),
     )
     assert painted(decisions) == (
-        "\x1b[4;36m kept\x1b[0m\x1b[9;31m guess⏎\x1b[0m\x1b[1;33m other\x1b[0m\n"
-        "\x1b[2m never\x1b[0m\x1b[1;35m more\x1b[0m\x1b[2;9m cut\x1b[0m"
+        "\x1b[4;36m kept\x1b[0m\x1b[9;31m guess⏎\x1b[0m\x1b[2m never\x1b[0m\x1b[1;33m other\x1b[0m\n"
     )
+    assert painted([Decision(0, "bonus", None, 5, target_text=" more")]) == "\x1b[1;35m more\x1b[0m"
+    assert painted([Decision(0, "plain", None, 6, discarded=True, target_text=" cut")]) == "\x1b[2;9m cut\x1b[0m"
     assert all(f"\x1b[{style}m{outcome}\x1b[0m" in legend() for outcome, style in STYLES.items())
 
 
