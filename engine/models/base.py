@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.values import Tokens
 
-__all__ = ["Clock", "LoadedModel", "Logits", "Model", "Tokenizer"]
+__all__ = ["Clock", "HiddenModel", "LoadedModel", "Logits", "Model", "Tokenizer"]
 
 Logits = NDArray[np.floating]
 Clock = Callable[[], float]
@@ -42,6 +42,22 @@ class Model(Protocol):
 
     def fork(self) -> Self:
         """The same weights with a cache of their own, for use beside this one."""
+
+
+@runtime_checkable
+class HiddenModel(Model, Protocol):
+    """A model that shows what it thinks before it speaks, for drafters that read a target's hidden rows."""
+
+    def hidden(self, context: Tokens, last: int = 1, taps: tuple[int, ...] = ()) -> NDArray[np.float32]:
+        """The hidden rows of the last `last` tokens, shape (last, 1 + len(taps), width).
+
+        Of each token: first the row behind the output norm, from which its logits are made, then
+        the residual stream behind each layer whose index, from 0, is in `taps`. They are those of
+        the pass that gave the logits: for a context that `logits` has seen, or any prefix of it,
+        nothing is computed again. The first call makes the model keep such rows (and compute the
+        context anew, once); a drafter may ask for those of a single token when it is made, so
+        that the prompt is fed only once.
+        """
 
 
 @runtime_checkable

@@ -15,10 +15,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import PromptError
 from engine.models.architecture import Architecture
 from engine.models.attention import Cache, attend
 from engine.models.base import Logits
+from engine.models.context import checked_ids, n_common
+from engine.models.hidden_rows import FINAL, HiddenRows
 from engine.models.rope import rotate, turns
 from engine.models.weights import Layer, Weights
 from engine.values import Tokens
@@ -52,6 +53,7 @@ class Transformer:
         self._cache = Cache(
             architecture.n_layers, architecture.n_kv_heads, architecture.head_dim, architecture.context_length
         )
+        self._hidden = HiddenRows(architecture.n_layers, architecture.width, architecture.context_length)
         self._cached: NDArray[np.int64] = np.empty(0, np.int64)  # the ids whose keys and values the cache holds
 
     def fork(self) -> Transformer:
@@ -69,7 +71,7 @@ class Transformer:
         """
         ids = self._checked(context, last)
         first_asked = len(ids) - last
-        kept = min(self._n_common(ids), first_asked)
+        kept = min(n_common(ids, self._cached), first_asked)
         rows = np.empty((last, self.vocab_size), np.float32)
         for start, stop in _spans(kept, first_asked, len(ids)):
             hidden = self._feed(ids, start, stop)  # (stop - start, width)
@@ -78,31 +80,27 @@ class Transformer:
                 rows[asked - first_asked : stop - first_asked] = _product(hidden[asked - start :], self._weights.head)
         return rows
 
-    def _checked(self, context: Tokens, last: int) -> NDArray[np.int64]:
-        ids = np.asarray(context)
-        if ids.ndim != 1 or len(ids) == 0:
-            raise PromptError(f"{self.name} was given no tokens; a context needs at least one")
-        if len(ids) > self.context_length:
-            raise PromptError(
-                f"{self.name} was given {len(ids)} tokens and takes at most {self.context_length}; shorten the text"
-            )
-        if ids.dtype.kind not in "iu":
-            raise PromptError(
-                f"{self.name} was given {ids.dtype} values; a context is made of whole numbers, token ids"
-            )
-        outside = (ids < 0) | (ids >= self.vocab_size)
-        if outside.any():
-            raise PromptError(
-                f"{self.name} was given the id {ids[outside][0]}; its ids go from 0 to {self.vocab_size - 1}"
-            )
-        if not 1 <= last <= len(ids):
-            raise PromptError(f"{self.name} was asked for the last {last} rows of {len(ids)}; ask for 1 to {len(ids)}")
-        return ids.astype(np.int64)
+    def hidden(self, context: Tokens, last: int = 1, taps: tuple[int, ...] = ()) -> Array:
+        """See `HiddenModel.hidden`; float32, shape (last, 1 + len(taps), width).
 
-    def _n_common(self, ids: NDArray[np.int64]) -> int:
-        n_both = min(len(ids), len(self._cached))
-        different = np.flatnonzero(ids[:n_both] != self._cached[:n_both])
-        return int(different[0]) if len(different) else n_both
+        Raises
+        ------
+        PromptError
+            As `logits` does.
+        SettingError
+            If a tap is not the index of a layer.
+        """
+        ids = self._checked(context, last)
+        if self._hidden.keep(taps):
+            self._cached = ids[:0]  # fed before its hidden rows were kept
+        kept = n_common(ids, self._cached)
+        if kept < len(ids):
+            for start, stop in _spans(kept, len(ids), len(ids)):
+                self._feed(ids, start, stop)
+        return self._hidden.read(len(ids) - last, len(ids), taps)
+
+    def _checked(self, context: Tokens, last: int) -> NDArray[np.int64]:
+        return checked_ids(self.name, context, last, vocab_size=self.vocab_size, context_length=self.context_length)
 
     def _feed(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
         """Run the tokens start to stop - 1 behind those in the cache; their normed hidden rows."""
@@ -110,13 +108,19 @@ class Transformer:
         self._cache.reserve(stop)
         weights, epsilon = self._weights, self._architecture.norm_epsilon
         angles = turns(weights.rope, start, stop)
+        taps = self._hidden.taps
         hidden = weights.embedding[ids[start:stop]]  # (n, width)
         with np.errstate(over="ignore"):  # exp(-gate) may be inf, and 1 / (1 + inf) is the 0 it should be
             for index, layer in enumerate(weights.layers):
                 hidden = hidden + self._attention(index, layer, _norm(hidden, layer.attention_norm, epsilon), angles)
                 hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
+                if index in taps:
+                    self._hidden.write(index, start, hidden)
+        final = _norm(hidden, weights.final_norm, epsilon)
+        if FINAL in taps:
+            self._hidden.write(FINAL, start, final)
         self._cached = ids[:stop]
-        return _norm(hidden, weights.final_norm, epsilon)
+        return final
 
     def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
         shape, epsilon = self._architecture, self._architecture.norm_epsilon
