@@ -20,6 +20,7 @@ from engine.decode import decode
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
 from engine.drafters.ngram import Match
 from engine.errors import PromptError, SettingError
+from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.lengths import FixedLength
 from engine.models import catalog
 from engine.models.base import LoadedModel, Model
@@ -37,8 +38,11 @@ RULES: dict[str, type[ExactRejection | NaiveThreshold]] = {
 }
 """The acceptance rules by name."""
 
-DRAFTERS = ("none", "ngram", "model")
-"""The kinds of drafter; `model:NAME` names a model."""
+DRAFTERS = ("none", "ngram", "model", "eagle", "eagle+ngram")
+"""The kinds of drafter; `model:NAME` names a model, `eagle:PATH` a draft head of one's own."""
+
+NAMED = ("model", "eagle", "eagle+ngram")
+"""The kinds that take a name or a path behind a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,9 @@ class RunSpec:
     target : str
         A name of the catalogue, or the path of a GGUF file.
     drafter : str
-        "none", "ngram", "model" (the target's shipped partner) or "model:NAME".
+        "none", "ngram", "model" (the target's shipped partner), "model:NAME", "eagle" (the
+        target's shipped draft head), "eagle:PATH", "eagle+ngram" (prompt lookup where the last
+        tokens occurred before, else the head) or "eagle+ngram:PATH".
     rule : str
         "exact" or "naive".
     draft_length : int
@@ -210,12 +216,14 @@ def build(spec: RunSpec) -> BuiltRun:
     if not spec.prompt.strip():
         raise PromptError("the prompt is empty; give some text to continue from")
     kind, _, draft_name = spec.drafter.partition(":")
-    if kind not in DRAFTERS or (draft_name and kind != "model"):
-        raise SettingError(f"the drafter is {spec.drafter!r}; choose none, ngram, model or model:NAME")
-    if kind == "ngram" and spec.rule == NaiveThreshold.name:
+    if kind not in DRAFTERS or (draft_name and kind not in NAMED):
+        raise SettingError(
+            f"the drafter is {spec.drafter!r}; choose {', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH"
+        )
+    if kind in ("ngram", "eagle+ngram") and spec.rule == NaiveThreshold.name:
         raise SettingError(
             "the naive rule compares raw logits, and an n-gram lookup has none; "
-            "choose a model as the drafter, or the exact rule"
+            "choose a model or eagle as the drafter, or the exact rule"
         )
     loaded = _load(spec, spec.target)
     tokenizer = loaded.tokenizer
@@ -225,6 +233,10 @@ def build(spec: RunSpec) -> BuiltRun:
         drafter = NoDraft()
     elif kind == "ngram":
         drafter = PromptLookup(spec.ngram_max, match=spec.ngram_match)
+    elif kind == "eagle+ngram":
+        drafter = eagle_and_lookup(spec.target, loaded.model, draft_name, spec.ngram_max, spec.ngram_match)
+    elif kind == "eagle" or (not draft_name and loaded.partner is None and has_shipped_head(spec.target)):
+        drafter = eagle(spec.target, loaded.model, draft_name)
     else:
         drafter = ModelDrafter(_draft_model(spec, loaded, draft_name), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))

@@ -26,7 +26,7 @@ from engine.models.noisy import load_noisy
 from engine.models.pip import Cancelled, Progress, never
 from engine.models.pull import DOWNLOADS, fetch
 
-__all__ = ["Entry", "add", "entries", "is_ready", "load", "path_of", "pull", "remove"]
+__all__ = ["Entry", "add", "entries", "is_path", "is_ready", "load", "path_of", "pull", "remove"]
 
 _NAME = re.compile(r"[\w.+:-]+")
 
@@ -76,7 +76,7 @@ def load(
             )
     if name == "noisy":
         return load_noisy()
-    if _is_path(name):
+    if is_path(name):
         path = Path(name).expanduser()
         return _files.load(path, path.stem)
     return _files.load(ready_path(name), name)
@@ -134,7 +134,7 @@ def add(path: str | Path, name: str | None = None) -> Entry:
     check_gguf(place)
     if name is None:
         name = re.sub(r"[^\w.+:-]+", "-", place.stem)
-    if not _NAME.fullmatch(name) or _is_path(name):
+    if not _NAME.fullmatch(name) or is_path(name):
         raise SettingError(
             f"a model cannot be named {name!r}; use letters, digits and . _ + : - and do not end in .gguf"
         )
@@ -182,5 +182,12 @@ def _read(path: Path, name: str) -> LoadedModel:
 _files = LoadedFiles(_read)
 
 
-def _is_path(name: str) -> bool:
+def is_path(name: str) -> bool:
+    """Whether this names a file rather than a model of the list.
+
+    Examples
+    --------
+    >>> is_path("markov"), is_path("models/mine.gguf")
+    (False, True)
+    """
     return name.lower().endswith(".gguf") or "/" in name or "\\" in name
