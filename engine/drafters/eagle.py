@@ -123,7 +123,7 @@ class EagleDrafter:
             return self._state
         start = min(max(n_common - 1, 0), n_entries - 1)  # the output of the last entry is needed in any case
         self._read = ids[: start + 1]
-        features = self._target.hidden(ids[:-1], n_entries - start, self._taps)  # (n, 1 + taps, W)
+        features = self._target.hidden(ids[:-1].tolist(), n_entries - start, self._taps)  # (n, 1 + taps, W)
         for low in range(start, n_entries, CHUNK):
             high = min(low + CHUNK, n_entries)
             embeddings = self._rows.embedding(ids[low + 1 : high + 1])

@@ -78,7 +78,7 @@ class HeadWeights:
     @property
     def head_dim(self) -> int:
         """Numbers of a query or a key."""
-        return self.output.shape[1] // self.n_heads
+        return int(self.output.shape[1]) // self.n_heads
 
 
 def read_head(path: Path | str) -> HeadWeights:
@@ -99,11 +99,11 @@ def read_head(path: Path | str) -> HeadWeights:
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise ModelNotFound(f"there is no file {path}; give the path of a draft head (.npz)") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, zlib.error) as failure:
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, AttributeError, zlib.error) as failure:
         raise ModelFileError(
             f"{path} is not a draft head or is damaged; fetch or train it again (the reader says: {failure})"
         ) from failure

@@ -62,14 +62,14 @@ class HeadNetwork:
         """
         weights = self._weights
         standard = (features - weights.feature_mean) * weights.feature_scale  # (n, D, W)
-        inputs = standard.reshape(len(features), -1) @ weights.feature.T
+        inputs: Array = standard.reshape(len(features), -1) @ weights.feature.T
         inputs += (embeddings * weights.token_scale) @ weights.feature_token.T
         return self._layer(start, inputs)
 
     def go_on(self, place: int, state: Array, embedding: Array) -> Array:
         """One depth further: `state` (W,) is the output before, `embedding` (W,) that of the token drawn from it."""
         weights = self._weights
-        inputs = weights.state @ state + weights.token @ (embedding * weights.token_scale)
+        inputs: Array = weights.state @ state + weights.token @ (embedding * weights.token_scale)
         return self._layer(place, inputs[None])
 
     def guess(self, state: Array) -> Array:
@@ -92,7 +92,8 @@ class HeadNetwork:
         hidden: Array = inputs[-1] + weights.output @ mixed
         gate, up = np.split(weights.gate_up @ self._norm(hidden, weights.ffn_norm), 2)
         with np.errstate(over="ignore"):  # exp(-gate) may be inf, and 1 / (1 + inf) is the 0 it should be
-            return hidden + weights.down @ (gate / (1 + np.exp(-gate)) * up)
+            changed: Array = hidden + weights.down @ (gate / (1 + np.exp(-gate)) * up)
+        return changed
 
     def _norm(self, rows: Array, weight: Array) -> Array:
         mean_square = np.vecdot(rows, rows)[..., None] / np.float32(rows.shape[-1])

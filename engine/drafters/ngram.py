@@ -55,7 +55,9 @@ class PromptLookup:
         if match not in ("recent", "first"):
             raise SettingError(f"the n-gram match is {match!r}; it must be 'recent' or 'first'")
         if not (isinstance(min_n, Integral) and 1 <= min_n <= max_n):
-            raise SettingError(f"the shortest n-gram is {min_n}; it must be a whole number from 1 to the longest, {max_n}")
+            raise SettingError(
+                f"the shortest n-gram is {min_n}; it must be a whole number from 1 to the longest, {max_n}"
+            )
         self.min_n: int = min_n
         self.max_n: int = max_n
         self.match: Match = match

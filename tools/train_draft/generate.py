@@ -29,7 +29,9 @@ LONGEST_PROMPT = 256
 N_EACH = 56  # prompts of each category in a round; sorted by length, so that a batch has little padding
 
 
-def write_texts(target: Target, prompts: list[list[int]], temperatures: Tensor, n_tokens: int) -> list[tuple[Tensor, Tensor]]:
+def write_texts(
+    target: Target, prompts: list[list[int]], temperatures: Tensor, n_tokens: int
+) -> list[tuple[Tensor, Tensor]]:
     """What follows each prompt: ids (n,) with the prompt, and features (n - 1 or n, 1 + taps, W)."""
     ends = torch.tensor(sorted(target.tokenizer.end_tokens))
     features = target.start(prompts, n_tokens)
@@ -88,7 +90,9 @@ def passages(target: Target, rows: list[Row]) -> list[str]:
     for row in rows:
         if row.category in ("explanation", "story", "chat", "question answering"):
             written = row.ids[row.n_prompt :].tolist()
-            text = b"".join(target.tokenizer.token_bytes(token) for token in written if not target.tokenizer.is_control(token))
+            text = b"".join(
+                target.tokenizer.token_bytes(token) for token in written if not target.tokenizer.is_control(token)
+            )
             for paragraph in text.decode("utf-8", "replace").split("\n"):
                 paragraph = paragraph.strip()
                 if 100 < len(paragraph) < 500 and paragraph[0].isalpha() and paragraph.endswith("."):
@@ -115,7 +119,10 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     began, n_written, n_shards, texts = time.monotonic(), 0, 0, []
     while time.monotonic() - began < arguments.seconds:
-        asked = [(category, target.tokenizer.chat(prompt)) for category, prompt in draw(rng, arguments.each if texts else 14, texts)]
+        asked = [
+            (category, target.tokenizer.chat(prompt))
+            for category, prompt in draw(rng, arguments.each if texts else 14, texts)
+        ]
         asked = sorted((pair for pair in asked if len(pair[1]) <= LONGEST_PROMPT), key=lambda pair: len(pair[1]))
         batches = [asked[low : low + arguments.batch] for low in range(0, len(asked), arguments.batch)]
         rng.shuffle(batches)

@@ -83,11 +83,16 @@ class Target:
         cosines, sines = self._turns(n, n + 1)
         mask = torch.where(torch.arange(n + 1) < self._padding[:, None], FAR, 0.0)[:, None, None]  # (B, 1, 1, n + 1)
         for index, layer in enumerate(self._layers):
-            query, key, value = self._split(functional.linear(self._norm(hidden, layer["attention_norm"]), layer["qkv"]))
+            query, key, value = self._split(
+                functional.linear(self._norm(hidden, layer["attention_norm"]), layer["qkv"])
+            )
             self._keys[index][:, :, n] = _rotate(key, cosines, sines)
             self._values[index][:, :, n] = value
             grouped = _rotate(query, cosines, sines).reshape(n_rows * shape.n_kv_heads, group, shape.head_dim)
-            keys, values = self._keys[index][:, :, : n + 1].flatten(0, 1), self._values[index][:, :, : n + 1].flatten(0, 1)
+            keys, values = (
+                self._keys[index][:, :, : n + 1].flatten(0, 1),
+                self._values[index][:, :, : n + 1].flatten(0, 1),
+            )
             scores = torch.bmm(grouped * shape.head_dim**-0.5, keys.transpose(1, 2))  # (B * G, group, n + 1)
             scores = (scores.view(n_rows, shape.n_kv_heads, group, n + 1) + mask).flatten(0, 1).softmax(-1)
             mixed = torch.bmm(scores, values).view(n_rows, -1)
@@ -115,7 +120,9 @@ class Target:
         padded = torch.arange(n) < self._padding[rows, None]  # (B, n)
         mask = torch.where(padded, FAR, 0.0)[:, None, None] + torch.full((n, n), FAR).triu(1)  # (B, 1, n, n)
         for index, layer in enumerate(self._layers):
-            query, key, value = self._split(functional.linear(self._norm(hidden, layer["attention_norm"]), layer["qkv"]))
+            query, key, value = self._split(
+                functional.linear(self._norm(hidden, layer["attention_norm"]), layer["qkv"])
+            )
             query, key = (_rotate(part, cosines, sines).transpose(1, 2) for part in (query, key))
             value = value.transpose(1, 2)  # (B, G, n, head_dim)
             self._keys[index][rows, :, :n] = key
