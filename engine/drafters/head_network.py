@@ -61,7 +61,7 @@ class HeadNetwork:
         array, shape (W,)
         """
         weights = self._weights
-        standard = (features - weights.feature_mean) * weights.feature_scale  # (n, D, W)
+        standard: Array = (features - weights.feature_mean) * weights.feature_scale  # (n, D, W)
         inputs: Array = standard.reshape(len(features), -1) @ weights.feature.T
         inputs += (embeddings * weights.token_scale) @ weights.feature_token.T
         return self._layer(start, inputs)

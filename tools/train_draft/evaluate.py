@@ -128,9 +128,12 @@ def _measured(
             sums[text.temperature] += overlap(drafter, target, text)
     plain, drafted = cost(drafter, target, texts[0])
     means: dict[str, object] = {f"overlap at T={t}": round(float(np.mean(values)), 4) for t, values in sums.items()}
-    return of_greedy, means, {
-        "plain token, ms": round(1000 * plain, 2), "draft token, ms": round(1000 * drafted, 3), "cost": round(drafted / plain, 4),
-    }  # fmt: skip
+    milliseconds: dict[str, object] = {
+        "plain token, ms": round(1000 * plain, 2),
+        "draft token, ms": round(1000 * drafted, 3),
+        "cost": round(drafted / plain, 4),
+    }
+    return of_greedy, means, milliseconds
 
 
 def _figures(

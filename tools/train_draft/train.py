@@ -189,10 +189,7 @@ def main() -> None:
             now = time.monotonic()
             if now - printed > EVERY_SECONDS:
                 printed = now
-                means = [
-                    f"{sum(a[k].same_best for a in recent) / len(recent):.3f} {sum(a[k].overlap for a in recent) / len(recent):.3f}"
-                    for k in range(len(DEPTH_WEIGHTS))
-                ]
+                means = [_mean([agreements[depth] for agreements in recent]) for depth in range(len(DEPTH_WEIGHTS))]
                 print(
                     f"{now - began:.0f} s, epoch {epoch}, step {step}, {n_presented} anchors, "
                     f"{n_presented / (now - began):.0f}/s: {' | '.join(means)}",
@@ -205,6 +202,12 @@ def main() -> None:
     print(f"end: {validate(head, held_back, embedding, learnt)}", flush=True)
     torch.save(head.state_dict(), arguments.out.with_suffix(".pt"))
     write(arguments.out)
+
+
+def _mean(agreements: list[Agreement]) -> str:
+    same = sum(agreement.same_best for agreement in agreements) / len(agreements)
+    overlap = sum(agreement.overlap for agreement in agreements) / len(agreements)
+    return f"{same:.3f} {overlap:.3f}"
 
 
 def _groups(head: Head) -> list[dict[str, object]]:
