@@ -15,6 +15,7 @@ from engine.drafters.ngram import Match
 from engine.heads import has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
+from engine.models.backends import BACKENDS
 from engine.spec import RULES, RunSpec
 
 __all__ = ["Settings", "settings"]
@@ -85,6 +86,7 @@ def settings() -> Settings:
     ngram_max, ngram_match = (
         _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
     )
+    backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
     spec = RunSpec(
         target=target,
@@ -104,6 +106,8 @@ def settings() -> Settings:
         agreement=agreement,
         target_call_seconds=target_seconds,
         draft_call_seconds=draft_seconds,
+        backend=backend,
+        exact_rows=exact_rows,
     )
     return Settings(spec, _pace())
 
@@ -199,6 +203,27 @@ def _sampling() -> tuple[float, int, float]:
         top_k = st.number_input("Top-k", 0, 100_000, DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND)
         top_p = st.slider("Top-p", 0.01, 1.0, DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND)
     return temperature, top_k, top_p
+
+
+def _backend() -> tuple[str, bool]:
+    with st.expander("Backend"):
+        backend = st.selectbox(
+            "Backend",
+            list(BACKENDS),
+            key="backend",
+            **BOUND,
+            help="What runs the model: ort (ONNX Runtime, 8 bit) is faster, numpy (32 bit) is the reference. "
+            "auto takes ort where it can.",
+        )
+        exact_rows = st.toggle(
+            "Exact rows",
+            DEFAULT.exact_rows,
+            key="exact_rows",
+            **BOUND,
+            help="Rows of the target are the same, bit for bit, alone and in a block, so that speculative text "
+            "at temperature 0 equals plain text.",
+        )
+    return str(backend), bool(exact_rows)
 
 
 def _embedded_pair() -> tuple[float, float, float]:

@@ -84,6 +84,8 @@ class EventLog:
                 "error": self._error,
                 "simulated": bool(self._started and self._started.simulated),
                 "lossless": self._started is None or self._started.lossless,
+                "backend": self._started.backend if self._started else "",
+                "exact_rows": bool(self._started and self._started.exact_rows),
                 "figures": _wire_figures(self._tally),
             }
             entries = ",".join(self._entries[cursor:end])

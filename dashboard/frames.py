@@ -19,6 +19,7 @@ FIGURES = (
     "tokens_per_second",
     "total_time",
     "finish_reason",
+    "backend",
     "lossless",
     "simulated",
 )

@@ -160,6 +160,8 @@ def _events(
         tuple(context),
         simulated=getattr(clock, "simulated", False),
         prompt_text=prompt_text,
+        backend=getattr(target, "backend", ""),
+        exact_rows=getattr(target, "exact_rows", False),
     )
     watch = Stopwatch(clock)
     prefill_seconds = 0.0

@@ -7,6 +7,7 @@ DraftscopeError
 ├── ModelError           a model cannot be had or cannot be used
 │   ├── ModelNotFound    no model of that name, no file at that path
 │   ├── ModelFileError   the file is not a GGUF, is cut short, or holds something we do not run
+│   ├── BackendError     the backend that was asked for cannot run the model
 │   ├── DownloadError    a model could not be fetched
 │   ├── VocabularyError  two models do not share their tokens
 │   └── ForwardError     a model raised, or gave rows that are not numbers
@@ -19,6 +20,7 @@ Each message says what was given, what was expected and what to do about it.
 """
 
 __all__ = [
+    "BackendError",
     "DownloadError",
     "DraftError",
     "DraftscopeError",
@@ -56,6 +58,10 @@ class ModelNotFound(ModelError):
 
 class ModelFileError(ModelError):
     """The file is not a GGUF, is cut short, or holds something that we do not run."""
+
+
+class BackendError(ModelError):
+    """The backend that was asked for cannot run the model."""
 
 
 class DownloadError(ModelError):

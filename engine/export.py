@@ -39,6 +39,8 @@ RUN_COLUMNS = (
     *(field.name for field in fields(RunSpec)),
     "target_name",
     "drafter_name",
+    "backend_name",
+    "rows_are_exact",
     "lossless",
     "prompt_tokens",
     *FIGURES,
@@ -58,7 +60,8 @@ def runs_csv(runs: Iterable[StoredRun]) -> Iterator[str]:
     """One row a run: its settings, its figures, its text.
 
     Lists (`stop`, `accepted_length_histogram`, `per_position`, `versions`) are JSON in their cell.
-    `target` and `drafter` are what was asked for, `target_name` and `drafter_name` what that was.
+    `target`, `drafter`, `backend` and `exact_rows` are what was asked for, `target_name`,
+    `drafter_name`, `backend_name` and `rows_are_exact` what that was.
 
     Examples
     --------
@@ -76,6 +79,8 @@ def runs_csv(runs: Iterable[StoredRun]) -> Iterator[str]:
                 *(_cell(getattr(run.spec, field.name)) for field in fields(RunSpec)),
                 record.get("target"),
                 record.get("drafter"),
+                record.get("backend"),
+                record.get("exact_rows"),
                 record.get("lossless"),
                 record.get("prompt_tokens"),
                 *(_cell(record.get(name)) for name in FIGURES),

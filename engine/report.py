@@ -61,6 +61,8 @@ class Report:
             "drafter": started.drafter if started else None,
             "rule": started.rule if started else None,
             "lossless": started.lossless if started else None,
+            "backend": started.backend if started else None,
+            "exact_rows": started.exact_rows if started else None,
             "seed": started.seed if started else None,
             "prompt_tokens": len(started.prompt) if started else None,
             "text": finished.text if finished else None,

@@ -23,7 +23,8 @@ from engine.errors import PromptError, SettingError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.lengths import FixedLength
 from engine.models import catalog
-from engine.models.base import LoadedModel, Model
+from engine.models.backends import check_backend
+from engine.models.base import LoadedModel, Model, Progress
 from engine.models.vocabulary import check_vocabulary
 from engine.sampling import Noise, Sampling
 from engine.values import Event
@@ -81,6 +82,10 @@ class RunSpec:
         How far the embedded draft agrees with its target, -1 to 1.
     target_call_seconds, draft_call_seconds : float
         Simulated cost of a call of the embedded pair; 0 and 0 mean real time.
+    backend : str
+        What runs GGUF files: "auto", "numpy" or "ort"; see `engine.models.catalog.load`.
+    exact_rows : bool
+        Whether a row is to be the same, bit for bit, alone and in a block.
 
     Examples
     --------
@@ -107,6 +112,8 @@ class RunSpec:
     agreement: float = 0.0
     target_call_seconds: float = 0.0
     draft_call_seconds: float = 0.0
+    backend: str = "auto"
+    exact_rows: bool = True
 
     def to_json(self) -> str:
         """The spec as one JSON object."""
@@ -192,8 +199,14 @@ class BuiltRun:
         )
 
 
-def build(spec: RunSpec) -> BuiltRun:
+def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     """Make the parts that a spec names; the cheap checks come before the model is loaded.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    progress : callable, optional
+        Told (parts done, parts in all) while a model is compiled, which happens once.
 
     Raises
     ------
@@ -225,7 +238,8 @@ def build(spec: RunSpec) -> BuiltRun:
             "the naive rule compares raw logits, and an n-gram lookup has none; "
             "choose a model or eagle as the drafter, or the exact rule"
         )
-    loaded = _load(spec, spec.target)
+    check_backend(spec.backend)
+    loaded = _load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter: Drafter
@@ -238,16 +252,19 @@ def build(spec: RunSpec) -> BuiltRun:
     elif kind == "eagle" or (not draft_name and loaded.partner is None and has_shipped_head(spec.target)):
         drafter = eagle(spec.target, loaded.model, draft_name)
     else:
-        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name), loaded.model.vocab_size)
+        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name, progress), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
-def _load(spec: RunSpec, name: str) -> LoadedModel:
+def _load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:
     return catalog.load(
         name,
         agreement=spec.agreement,
         target_call_seconds=spec.target_call_seconds,
         draft_call_seconds=spec.draft_call_seconds,
+        backend=spec.backend,
+        exact_rows=spec.exact_rows,
+        progress=progress,
     )
 
 
@@ -259,7 +276,7 @@ def _rule(spec: RunSpec) -> AcceptanceRule:
     return ExactRejection()
 
 
-def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:
+def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progress | None) -> Model:
     if not name:
         if loaded.partner is None:
             raise SettingError(
@@ -269,6 +286,6 @@ def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str) -> Model:
         return loaded.partner
     if name == spec.target:
         return loaded.model.fork()
-    draft = _load(spec, name)
+    draft = _load(spec, name, progress)
     check_vocabulary(loaded.tokenizer, draft.tokenizer)
     return draft.model

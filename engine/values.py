@@ -147,7 +147,9 @@ class Decision:
 class Started:
     """A run begins: who decodes, by which rule, from what.
 
-    `prompt_text` is the prompt with its control tokens, as the target reads it.
+    `prompt_text` is the prompt with its control tokens, as the target reads it. `backend` is what
+    computes the target's rows, empty where there is no choice or it was not noted; `exact_rows`
+    says whether a row is the same, bit for bit, alone and in a block.
     """
 
     target: str
@@ -158,6 +160,8 @@ class Started:
     prompt: tuple[int, ...]
     simulated: bool = False
     prompt_text: str = ""
+    backend: str = ""
+    exact_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,21 @@ class FigureRow {
     this.speculation = find('.speculation');
     this.progress = find('.progress');
     this.prefill = find('.prefill');
-    this.badges = {simulated: find('.badge-simulated'), lossy: find('.badge-lossy')};
+    this.badges = {simulated: find('.badge-simulated'), lossy: find('.badge-lossy'), backend: find('.badge-backend')};
     this.notices = {error: find('.notice-error'), counts: find('.notice-counts'), connection: find('.notice-connection')};
     this.values = Object.keys(FIGURES).map((name) => [name, find(`[data-figure="${name}"]`)]);
     this.parts = ['draft', 'verify', 'overhead'].map((part) =>
       ({part, bar: find(`.share-bar [data-part="${part}"]`), label: find(`[data-share="${part}"]`)}));
+  }
+
+  showBackend(latest) {
+    const badge = this.badges.backend;
+    badge.hidden = !latest?.backend;
+    if (badge.hidden) return;
+    setText(badge, latest.exact_rows ? `${latest.backend}, exact rows` : latest.backend);
+    badge.dataset.explain = 'What computes the rows of the target. ' + (latest.exact_rows
+      ? 'A row is the same, bit for bit, alone and in a block, so that at temperature 0 speculative text equals plain text.'
+      : 'A row alone and the same row in a block may differ in rounding, so that at temperature 0 a near tie may be decided otherwise than in plain text.');
   }
 
   show(feed, state) {
@@ -31,6 +41,7 @@ class FigureRow {
     this.live.classList.toggle('simulated', Boolean(latest?.simulated));
     this.badges.simulated.hidden = !latest?.simulated;
     this.badges.lossy.hidden = !latest || latest.lossless;
+    this.showBackend(latest);
     this.showNotices(feed, latest);
     if (!latest?.figures) return this.blank();
 

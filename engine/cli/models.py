@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from engine.cli.bar import progress_bar
 from engine.models import catalog
 
 if TYPE_CHECKING:
@@ -54,14 +55,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 def pull(arguments: argparse.Namespace) -> int:
     """Fetch a model, with a progress bar on the error stream of a terminal, and print its path."""
-    from tqdm import tqdm  # type: ignore[import-untyped]  # the package ships no types
-
-    with tqdm(unit="B", unit_scale=True, desc=arguments.name, disable=None) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar(arguments.name, unit="B", unit_scale=True) as progress:
         path = catalog.pull(arguments.name, progress)
     print(path)
     return 0

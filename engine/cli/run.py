@@ -12,10 +12,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from engine.cli.bar import progress_bar
 from engine.cli.paint import colour_wanted, legend, painted
 from engine.cli.summary import summary
 from engine.errors import PromptError
 from engine.export import tokens_csv, write_csv
+from engine.models.backends import BACKENDS
 from engine.report import Report
 from engine.spec import DRAFTERS, RULES, RunSpec, build
 from engine.store import RunStore
@@ -56,6 +58,11 @@ def add_parser(commands: Any) -> None:
            help="markov: simulated seconds of a target call (default: real time)")  # fmt: skip
     option("--draft-call-seconds", type=float, default=DEFAULT.draft_call_seconds, metavar="S",
            help="markov: simulated seconds of a draft call (default: real time)")  # fmt: skip
+    option(
+        "--backend", default=DEFAULT.backend, help=f"what runs a GGUF file: {', '.join(BACKENDS)} (default %(default)s)"
+    )
+    option("--exact-rows", action=argparse.BooleanOptionalAction, default=DEFAULT.exact_rows,
+           help="rows that are the same, bit for bit, alone and in a block")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group(required=True)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")
@@ -66,7 +73,8 @@ def add_parser(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     spec = _spec(arguments)
-    built = build(spec)
+    with progress_bar("compiling") as progress:
+        built = build(spec, progress)
     colour = colour_wanted()
     report = Report()
     events: list[Event] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["number", "summary"]
+__all__ = ["backend", "number", "summary"]
 
 TIMES = "draft {draft_seconds:.3f} s, verify {verify_seconds:.3f} s, overhead {overhead_seconds:.3f} s"
 
@@ -21,12 +21,25 @@ def number(value: float | None, digits: int = 2, unit: str = "") -> str:
     return "n/a" if value is None else f"{value:.{digits}f}{unit}"
 
 
+def backend(record: Mapping[str, Any]) -> str:
+    """What computed the target's rows, and whether blocks change them.
+
+    Examples
+    --------
+    >>> backend({"backend": "ort", "exact_rows": True})
+    'ort, rows the same alone and in a block'
+    """
+    rows = "the same alone and in a block" if record["exact_rows"] else "may differ in rounding alone and in a block"
+    return f"{record['backend']}, rows {rows}"
+
+
 def summary(record: Mapping[str, Any]) -> str:
     """What to tell of a run, from its record (`engine.report.Report.record`)."""
     time = " SIMULATED" if record["simulated"] else ""
     lines = {
         "run": "{target}, drafter {drafter}, rule {rule}, seed {seed}".format(**record)
         + (" (lossless)" if record["lossless"] else " (lossy)"),
+        **({"backend": backend(record)} if record.get("backend") else {}),
         "speculation": record["speculation"],
         "tokens": f"{record['tokens_generated']} emitted in {record['steps']} steps, "
         f"{number(record['tokens_per_step'])} a step; ended by {str(record['finish_reason']).replace('_', ' ')}",

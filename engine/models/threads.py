@@ -12,7 +12,7 @@ import os
 
 from engine.errors import SettingError
 
-__all__ = ["THREADS_VARIABLE", "limit_threads", "n_threads"]
+__all__ = ["THREADS_VARIABLE", "limit_threads", "n_session_threads", "n_threads"]
 
 THREADS_VARIABLE = "DRAFTSCOPE_THREADS"
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -43,3 +43,16 @@ def limit_threads() -> None:
         import threadpoolctl
 
         threadpoolctl.threadpool_limits(limits=wanted, user_api="blas")
+
+
+def n_session_threads() -> int:
+    """The number of threads for a compiled graph: the user's, or as many as there are cores.
+
+    Raises
+    ------
+    SettingError
+        As `n_threads` does.
+    """
+    if os.environ.get(THREADS_VARIABLE) is not None:
+        return n_threads() or 1
+    return os.cpu_count() or 1

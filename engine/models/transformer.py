@@ -44,6 +44,9 @@ class Transformer:
     name : str
     """
 
+    backend = "numpy"
+    exact_rows = True
+
     def __init__(self, architecture: Architecture, weights: Weights, *, name: str) -> None:
         self.name = name
         self.vocab_size = architecture.vocab_size

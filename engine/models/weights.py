@@ -17,7 +17,7 @@ from engine.models.architecture import Architecture
 from engine.models.gguf import GGUFFile
 from engine.models.rope import frequencies, in_halves
 
-__all__ = ["Layer", "Weights", "load_weights"]
+__all__ = ["Layer", "Source", "Weights", "load_weights", "read_layer"]
 
 Array = NDArray[np.float32]
 
@@ -59,28 +59,23 @@ def load_weights(file: GGUFFile, architecture: Architecture) -> Weights:
         cannot hold the weights as float32.
     """
     _check_memory(file)
-    source = _Source(file)
+    source = Source(file)
     vocab, width = architecture.vocab_size, architecture.width
     factors = source.optional("rope_freqs.weight", architecture.rope.n_dims // 2)
     embedding = source.take("token_embd.weight", vocab, width)
     head = source.optional("output.weight", vocab, width)
     weights = Weights(
         embedding=embedding,
-        layers=tuple(_layer(source, architecture, index) for index in range(architecture.n_layers)),
+        layers=tuple(read_layer(source, architecture, index) for index in range(architecture.n_layers)),
         final_norm=source.take("output_norm.weight", width),
         head=embedding if head is None else head,
         rope=frequencies(architecture.rope, factors),
     )
-    left_over = sorted(file.tensors.keys() - source.taken)
-    if left_over:
-        raise ModelFileError(
-            f"{file.path} has {len(left_over)} tensors that a {architecture.family} model as Draftscope runs it does "
-            f"not have, {left_over[0]} among them; leaving them out would give wrong results"
-        )
+    source.check_all_taken(architecture.family)
     return weights
 
 
-class _Source:
+class Source:
     """The tensors of a file, and the names of those already taken."""
 
     def __init__(self, file: GGUFFile) -> None:
@@ -91,14 +86,32 @@ class _Source:
         return name in self._file.tensors
 
     def take(self, name: str, *shape: int) -> Array:
+        """The tensor of that name; see `GGUFFile.tensor`."""
         self.taken.add(name)
         return self._file.tensor(name, *shape)
 
     def optional(self, name: str, *shape: int) -> Array | None:
+        """The tensor of that name, or None."""
         return self.take(name, *shape) if name in self else None
 
+    def check_all_taken(self, family: str) -> None:
+        """Refuse a file with tensors that nothing has read: the model would be computed wrongly."""
+        left_over = sorted(self._file.tensors.keys() - self.taken)
+        if left_over:
+            raise ModelFileError(
+                f"{self._file.path} has {len(left_over)} tensors that a {family} model as Draftscope runs it does "
+                f"not have, {left_over[0]} among them; leaving them out would give wrong results"
+            )
 
-def _layer(source: _Source, architecture: Architecture, index: int) -> Layer:
+
+def read_layer(source: Source, architecture: Architecture, index: int) -> Layer:
+    """Layer `index`, read and de-quantised.
+
+    Raises
+    ------
+    ModelFileError
+        If a tensor is missing or wrong.
+    """
     width, ffn_width, head_dim = architecture.width, architecture.ffn_width, architecture.head_dim
     n_rows = architecture.n_heads * head_dim
     family, name = architecture.family, f"blk.{index}."
@@ -117,7 +130,7 @@ def _layer(source: _Source, architecture: Architecture, index: int) -> Layer:
     )
 
 
-def _joined(source: _Source, architecture: Architecture, name: str, kind: str, *columns: int) -> Array:
+def _joined(source: Source, architecture: Architecture, name: str, kind: str, *columns: int) -> Array:
     """Queries, keys and values on top of each other, queries and keys in the order that `rotate` wants."""
     head_dim, rope = architecture.head_dim, architecture.rope
     n_heads, n_kv_heads = architecture.n_heads, architecture.n_kv_heads

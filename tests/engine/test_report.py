@@ -24,7 +24,7 @@ def test_record_names_the_run_its_text_and_every_figure():
     record = Report(events).record()
     named = {
         "target": "random-1", "drafter": "model:random-2", "rule": "exact", "lossless": True, "seed": 5,
-        "prompt_tokens": 2, "text": events[-1].text, "ids": list(events[-1].ids),
+        "backend": "", "exact_rows": False, "prompt_tokens": 2, "text": events[-1].text, "ids": list(events[-1].ids),
     }  # fmt: skip
     assert record == named | dataclasses.asdict(measure(events))
     assert len(record["text"]) == len(record["ids"]) == 20

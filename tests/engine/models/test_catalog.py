@@ -43,7 +43,7 @@ def readings(monkeypatch) -> list[str]:
     """Stands in for the GGUF reader: notes what is read, and gives a model back."""
     names: list[str] = []
 
-    def read(path: Path, name: str) -> LoadedModel:
+    def read(path: Path, name: str, *_: object) -> LoadedModel:
         names.append(name)
         return load_markov()
 
@@ -225,7 +225,7 @@ def test_threads_that_load_one_file_at_once_read_it_once(gguf):
     together = Barrier(n_threads)
     readings: list[str] = []
 
-    def read(path: Path, name: str) -> LoadedModel:
+    def read(path: Path, name: str, *_: object) -> LoadedModel:
         readings.append(name)
         time.sleep(0.1)
         return load_markov()
@@ -244,7 +244,7 @@ def test_threads_that_load_one_file_at_once_read_it_once(gguf):
 def test_only_the_last_files_are_kept(tmp_path):
     readings: list[str] = []
 
-    def read(path: Path, name: str) -> LoadedModel:
+    def read(path: Path, name: str, *_: object) -> LoadedModel:
         readings.append(name)
         return load_markov()
 
@@ -259,7 +259,7 @@ def test_only_the_last_files_are_kept(tmp_path):
 def test_reading_that_fails_is_tried_again(gguf):
     n_tries = 0
 
-    def read(path: Path, name: str) -> LoadedModel:
+    def read(path: Path, name: str, *_: object) -> LoadedModel:
         nonlocal n_tries
         n_tries += 1
         if n_tries == 1:
