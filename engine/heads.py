@@ -12,8 +12,11 @@ from pathlib import Path
 
 from engine.drafters.combined import FirstOf
 from engine.drafters.eagle import EagleDrafter
+from engine.drafters.head_compiled import CompiledHead, Graphs, compile_head
 from engine.drafters.head_file import HeadWeights, read_head
+from engine.drafters.head_network import HeadNetwork, NumpyHead
 from engine.drafters.ngram import Match, PromptLookup
+from engine.drafters.screen import Screen
 from engine.errors import ModelFileError, SettingError
 from engine.models import catalog
 from engine.models.base import Model
@@ -72,8 +75,14 @@ def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
             f"no draft head ships for {target}; train one as tools/train_draft/README.md says and choose "
             "eagle:PATH of it, or choose ngram or none"
         )
-    weights, rows = _parts(chosen, _stamp(chosen), path, _stamp(path))
-    return EagleDrafter(model, weights, rows)
+    made = (chosen, _stamp(chosen), path, _stamp(path))
+    weights, rows = _parts(*made)
+    network: HeadNetwork
+    if getattr(model, "backend", "") == "ort":  # what runs the target runs the head
+        network = CompiledHead(_graphs(*made), weights, rows.head, model.context_length)
+    else:
+        network = NumpyHead(weights, _screen(*made), model.context_length)
+    return EagleDrafter(model, weights, rows, network)
 
 
 def eagle_and_lookup(target: str, model: Model, head: str = "", max_n: int = 3, match: Match = "recent") -> FirstOf:
@@ -129,3 +138,15 @@ def _parts(
             "or train a head for this one as tools/train_draft/README.md says"
         )
     return weights, TokenRows(target, weights.tokens)
+
+
+@lru_cache(maxsize=2)
+def _screen(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp: tuple[int, int]) -> Screen:
+    weights, rows = _parts(head, head_stamp, target, target_stamp)
+    return Screen(weights, rows.head)
+
+
+@lru_cache(maxsize=2)
+def _graphs(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp: tuple[int, int]) -> Graphs:
+    weights, rows = _parts(head, head_stamp, target, target_stamp)
+    return compile_head(weights, rows.head)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.drafters.head_file import HeadWeights
-from engine.drafters.head_network import HeadNetwork
-from engine.drafters.screen import Screen
+from engine.drafters.head_network import Guess, HeadNetwork
 from engine.errors import ForwardError, SettingError
 from engine.models.base import HiddenModel, Model
 from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law
@@ -49,6 +48,8 @@ class EagleDrafter:
         Must show its hidden rows (`HiddenModel`); the drafter asks the very model that decodes.
     weights : HeadWeights
     rows : RowsByToken
+    network : HeadNetwork
+        With an empty cache of its own.
 
     Raises
     ------
@@ -58,7 +59,7 @@ class EagleDrafter:
 
     name = "eagle"
 
-    def __init__(self, target: Model, weights: HeadWeights, rows: RowsByToken) -> None:
+    def __init__(self, target: Model, weights: HeadWeights, rows: RowsByToken, network: HeadNetwork) -> None:
         if not isinstance(target, HiddenModel):
             raise SettingError(
                 f"{target.name} does not show its hidden rows, which a draft head reads; choose ngram or none"
@@ -77,11 +78,10 @@ class EagleDrafter:
         self.context_length: int | None = target.context_length
         self._target = target
         self._taps = weights.taps
-        self._network = HeadNetwork(weights, target.context_length)
-        self._screen = Screen(weights, rows.head)
+        self._network = network
         self._rows = rows
         self._read: NDArray[np.int64] = np.empty(0, np.int64)  # the ids that the entries of depth 0 were made from
-        self._state: Array = np.empty(0, np.float32)  # output of the last of them
+        self._guess: Guess | None = None  # what follows the last of them
 
     def prepare(self, context: Tokens) -> None:
         """Read the prompt."""
@@ -94,13 +94,13 @@ class EagleDrafter:
         """See `Drafter.propose`. Stops behind an end token."""
         if len(context) < 2:
             return Draft(note="the draft head needs a token that the target has read")
-        state = self._catch_up(np.asarray(context, np.int64))
+        guess = self._catch_up(np.asarray(context, np.int64))
         place = len(context) - 2  # of the last entry; its output says what follows the context
         tokens: list[int] = []
         laws: list[Law] = []
         logits: list[float] = []
         while True:
-            candidates, scores = self._screen.logits(self._network.guess(state))
+            candidates, scores = guess.tokens, guess.logits
             if not np.isfinite(scores.max()):
                 raise ForwardError("the draft head gave logits that are not numbers (NaN or infinite)")
             drawn_from = Sparse.over(candidates, law(scores, sampling))
@@ -111,22 +111,24 @@ class EagleDrafter:
             if len(tokens) == limit or token in end_tokens:
                 return Draft(tuple(tokens), tuple(laws), tuple(logits))
             place += 1
-            state = self._network.go_on(place, state, self._rows.embedding(np.array([token]))[0])
+            guess = self._network.go_on(place, guess.state, self._rows.embedding(np.array([token]))[0])
 
-    def _catch_up(self, ids: NDArray[np.int64]) -> Array:
-        """Write the missing entries of depth 0 from the target's true features; the output of the last one."""
+    def _catch_up(self, ids: NDArray[np.int64]) -> Guess:
+        """Write the missing entries of depth 0 from the target's true features; the guess behind the last one."""
         n_entries = len(ids) - 1  # entry t is made of the hidden row of token t and the embedding of token t + 1
         n_both = min(len(ids), len(self._read))
         different = np.flatnonzero(ids[:n_both] != self._read[:n_both])
         n_common = int(different[0]) if len(different) else n_both
-        if n_common == len(ids) == len(self._read):
-            return self._state
+        guess = self._guess
+        if guess is not None and n_common == len(ids) == len(self._read):
+            return guess
         start = min(max(n_common - 1, 0), n_entries - 1)  # the output of the last entry is needed in any case
         self._read = ids[: start + 1]
         features = self._target.hidden(ids[:-1].tolist(), n_entries - start, self._taps)  # (n, 1 + taps, W)
         for low in range(start, n_entries, CHUNK):
             high = min(low + CHUNK, n_entries)
             embeddings = self._rows.embedding(ids[low + 1 : high + 1])
-            self._state = self._network.read(low, features[low - start : high - start], embeddings)
-        self._read = ids
-        return self._state
+            guess = self._network.read(low, features[low - start : high - start], embeddings)
+        assert guess is not None  # there is at least one entry
+        self._read, self._guess = ids, guess
+        return guess

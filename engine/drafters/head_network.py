@@ -15,37 +15,46 @@ cache and are overwritten by the next block.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.drafters.head_file import HeadWeights
+from engine.drafters.screen import Screen
 from engine.models.attention import Cache, attend
 from engine.models.rope import Rope, frequencies, rotate, turns
 
-__all__ = ["HeadNetwork"]
+__all__ = ["Guess", "HeadNetwork", "NumpyHead"]
 
 Array = NDArray[np.float32]
 
 
-class HeadNetwork:
-    """One layer with a cache of its own.
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """What a head makes of one token.
 
-    Parameters
+    Attributes
     ----------
-    weights : HeadWeights
-        Shared, never written to.
-    limit : int
-        Tokens that its cache may ever hold.
+    state : array, shape (W,)
+        Its output, from which it can go on.
+    tokens : array of int, shape (n,)
+        The candidates for what follows, in rising order.
+    logits : array, shape (n,)
+        Their logits.
     """
 
-    def __init__(self, weights: HeadWeights, limit: int) -> None:
-        self._weights = weights
-        self._cache = Cache(1, weights.n_kv_heads, weights.head_dim, limit)
-        self._rope = frequencies(Rope(weights.rope_base, weights.head_dim, interleaved=False))
-        self._epsilon = np.float32(weights.norm_epsilon)
+    state: Array
+    tokens: NDArray[np.int64]
+    logits: Array
 
-    def read(self, start: int, features: Array, embeddings: Array) -> Array:
-        """Depth 0 for the tokens from `start` on: write their entries, return the output of the last.
+
+class HeadNetwork(Protocol):
+    """The network with a cache of its own, whatever runs it."""
+
+    def read(self, start: int, features: Array, embeddings: Array) -> Guess:
+        """Depth 0 for the tokens from `start` on: write their entries, guess what follows the last.
 
         Parameters
         ----------
@@ -55,26 +64,47 @@ class HeadNetwork:
             The target's hidden rows of these tokens.
         embeddings : array, shape (n, W)
             The target's embedding of the token behind each.
-
-        Returns
-        -------
-        array, shape (W,)
         """
+
+    def go_on(self, place: int, state: Array, embedding: Array) -> Guess:
+        """One depth further: `state` (W,) is the output before, `embedding` (W,) that of the token drawn from it."""
+
+
+class NumpyHead:
+    """The network in numpy; see `HeadNetwork`.
+
+    Parameters
+    ----------
+    weights : HeadWeights
+        Shared, never written to.
+    screen : Screen
+    limit : int
+        Tokens that its cache may ever hold.
+    """
+
+    def __init__(self, weights: HeadWeights, screen: Screen, limit: int) -> None:
+        self._weights = weights
+        self._screen = screen
+        self._cache = Cache(1, weights.n_kv_heads, weights.head_dim, limit)
+        self._rope = frequencies(Rope(weights.rope_base, weights.head_dim, interleaved=False))
+        self._epsilon = np.float32(weights.norm_epsilon)
+
+    def read(self, start: int, features: Array, embeddings: Array) -> Guess:
+        """See `HeadNetwork.read`."""
         weights = self._weights
         standard: Array = (features - weights.feature_mean) * weights.feature_scale  # (n, D, W)
         inputs: Array = standard.reshape(len(features), -1) @ weights.feature.T
         inputs += (embeddings * weights.token_scale) @ weights.feature_token.T
-        return self._layer(start, inputs)
+        return self._guess(self._layer(start, inputs))
 
-    def go_on(self, place: int, state: Array, embedding: Array) -> Array:
-        """One depth further: `state` (W,) is the output before, `embedding` (W,) that of the token drawn from it."""
+    def go_on(self, place: int, state: Array, embedding: Array) -> Guess:
+        """See `HeadNetwork.go_on`."""
         weights = self._weights
         inputs: Array = weights.state @ state + weights.token @ (embedding * weights.token_scale)
-        return self._layer(place, inputs[None])
+        return self._guess(self._layer(place, inputs[None]))
 
-    def guess(self, state: Array) -> Array:
-        """The hidden row that an output stands for, shape (W,)."""
-        return state * self._weights.output_scale + self._weights.output_bias
+    def _guess(self, state: Array) -> Guess:
+        return Guess(state, *self._screen.logits(state * self._weights.output_scale + self._weights.output_bias))
 
     def _layer(self, start: int, inputs: Array) -> Array:
         """Write keys and values of all `inputs` (n, W), and return what becomes of the last, (W,)."""

@@ -26,7 +26,8 @@ ARROWS = {
     "engine.models": ("errors", "folders", "models", "sampling", "values"),
     "engine.acceptance": ("acceptance", "errors", "sampling", "values"),
     "engine.drafters": (
-        "drafters", "errors", "models.attention", "models.base", "models.rope", "sampling", "values",
+        "drafters", "errors", "models.attention", "models.base", "models.packed", "models.rope", "models.threads",
+        "sampling", "values",
     ),
     "engine.heads": ("drafters", "errors", "models"),
     "engine.text": ("models.base", "values"),

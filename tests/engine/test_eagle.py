@@ -206,7 +206,7 @@ def test_target_without_hidden_rows_is_refused(files):
     head = read_head(files[1])
     blind = CallableModel(lambda ids: np.zeros(5), vocab_size=5)
     with pytest.raises(SettingError, match="does not show its hidden rows"):
-        EagleDrafter(blind, head, TokenRows(files[0], head.tokens))
+        EagleDrafter(blind, head, TokenRows(files[0], head.tokens), network=None)
 
 
 def test_target_of_another_shape_is_refused(files, tmp_path):
@@ -214,7 +214,7 @@ def test_target_of_another_shape_is_refused(files, tmp_path):
     rows = TokenRows(files[0], head.tokens)
     wider = load_gguf(write(tmp_path / "wider.gguf", Tiny(width=48))).model
     with pytest.raises(SettingError, match="24 numbers"):
-        EagleDrafter(wider, head, rows)
+        EagleDrafter(wider, head, rows, network=None)
 
 
 @pytest.mark.real_model
