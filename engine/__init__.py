@@ -15,7 +15,7 @@ Examples
 
 from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
 from engine.decode import decode
-from engine.drafters import Drafter, EagleDrafter, FirstOf, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
 from engine.errors import DraftscopeError
 from engine.lengths import FixedLength, LengthPolicy
 from engine.metrics import Figures, Tally, measure
@@ -53,12 +53,12 @@ __all__ = [
     "ExactRejection",
     "Figures",
     "Finished",
-    "FirstOf",
     "FixedLength",
     "HiddenModel",
     "Law",
     "LengthPolicy",
     "LoadedModel",
+    "LookupFirst",
     "Model",
     "ModelDrafter",
     "NaiveThreshold",

@@ -10,12 +10,12 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from engine.drafters.combined import FirstOf
+from engine.drafters.combined import LookupFirst
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.head_compiled import CompiledHead, Graphs, compile_head
 from engine.drafters.head_file import HeadWeights, read_head
 from engine.drafters.head_network import HeadNetwork, NumpyHead
-from engine.drafters.ngram import Match, PromptLookup
+from engine.drafters.ngram import Match
 from engine.drafters.screen import Screen
 from engine.errors import ModelFileError, SettingError
 from engine.models import catalog
@@ -23,13 +23,10 @@ from engine.models.base import Model
 from engine.models.pull import DOWNLOADS
 from engine.models.token_rows import TokenRows
 
-__all__ = ["SURE_N", "eagle", "eagle_and_lookup", "has_shipped_head"]
+__all__ = ["eagle", "eagle_and_lookup", "has_shipped_head"]
 
 HEADS = Path(__file__).parent / "drafters" / "heads"
 SHIPPED = {"smollm2-135m": HEADS / "smollm2-135m.npz"}  # by the catalogue's name of the target
-
-SURE_N = 2
-"""How many of the last tokens must have occurred before for the lookup to speak before the head."""
 
 
 def has_shipped_head(target: str) -> bool:
@@ -85,10 +82,9 @@ def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
     return EagleDrafter(model, weights, rows, network)
 
 
-def eagle_and_lookup(target: str, model: Model, head: str = "", max_n: int = 3, match: Match = "recent") -> FirstOf:
-    """Prompt lookup where at least `SURE_N` of the last tokens occurred before, else the head; see `eagle`."""
-    lookup = PromptLookup(max(max_n, SURE_N), match, min_n=SURE_N)
-    return FirstOf(lookup, eagle(target, model, head), name="eagle+ngram")
+def eagle_and_lookup(target: str, model: Model, head: str = "", max_n: int = 3, match: Match = "recent") -> LookupFirst:
+    """Prompt lookup where it is rather sure, else the head; see `eagle` and `LookupFirst`."""
+    return LookupFirst(eagle(target, model, head), max_n, match)
 
 
 def _path(target: str) -> Path | None:

@@ -80,7 +80,7 @@ def head_graph(weights: HeadWeights, rough: NDArray[np.float32], n_candidates: i
     squeezed = graph.product("guess", "screen_down", weights.screen_down)
     scores = graph.product(squeezed, "rough", rough)
     graph.array("n_candidates", np.array([n_candidates], np.int64))
-    graph.node("TopK", [scores, "n_candidates"], ["", "places"], axis=-1, largest=1, sorted=0)
+    graph.node("TopK", [scores, "n_candidates"], ["best", "places"], axis=-1, largest=1, sorted=0)
     return graph.model(weights, first=first)
 
 

@@ -10,6 +10,7 @@ head with --start. With --steps in place of --minutes the same seed and data giv
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import math
 import random
@@ -37,8 +38,9 @@ DEPTH_WEIGHTS = (1.0, 0.8, 0.6)
 SYSTEM_PROMPT = 26  # tokens at the front of every text, of which nothing is to be learnt
 LINEAR = ("feature", "feature_token", "state", "token", "output_bias")  # already good when they start
 N_CANDIDATES = 16_384
+AVERAGED = 0.005  # weight of the newest in the running mean
 EVERY_SECONDS = 20
-CHECKPOINT_SECONDS = 240
+CHECKPOINT_SECONDS = 360
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def main() -> None:
 
     seen: set[Path] = set()
     rows = _long_enough(read_shards(arguments.data, skip=seen))
-    held_back, rows = rows[::25], [row for place, row in enumerate(rows) if place % 25]
+    held_back, rows = rows[::40], [row for place, row in enumerate(rows) if place % 40]
     head = Head(width, 1 + len(TAPS))
     ranked = ranked_tokens(rows, target.head, target.tokenizer.end_tokens)
     candidates = ranked[:N_CANDIDATES].sort().values
@@ -157,10 +159,11 @@ def main() -> None:
     def write(path: Path) -> None:
         hidden = torch.cat([row.features[row.n_prompt :, 0].float() for row in rows[::7]])
         write_head(
-            path, head, target_sha256=sha256, taps=TAPS, tokens=candidates, head_rows=target.head[candidates],
+            path, averaged, target_sha256=sha256, taps=TAPS, tokens=candidates, head_rows=target.head[candidates],
             hidden=hidden,
         )  # fmt: skip
 
+    averaged = copy.deepcopy(head)  # a running mean of the weights, which is what is written
     optimiser = torch.optim.AdamW(_groups(head), lr=arguments.rate, betas=(0.9, 0.95), fused=True)
     began = printed = saved = time.monotonic()
     step = n_presented = epoch = 0
@@ -184,6 +187,9 @@ def main() -> None:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
             optimiser.step()
+            with torch.no_grad():
+                for mean, latest in zip(averaged.parameters(), head.parameters(), strict=True):
+                    mean.lerp_(latest, max(AVERAGED, 1 / (step + 1)))
             step, n_presented = step + 1, n_presented + n_anchors
             recent = [*recent[-19:], agreements]
             now = time.monotonic()
@@ -197,10 +203,11 @@ def main() -> None:
                 )
             if now - saved > CHECKPOINT_SECONDS:
                 saved = now
-                torch.save(head.state_dict(), arguments.out.with_suffix(f".{int((now - began) / 60)}.pt"))
-                print(f"checkpoint: {validate(head, held_back, embedding, learnt)}", flush=True)
-    print(f"end: {validate(head, held_back, embedding, learnt)}", flush=True)
-    torch.save(head.state_dict(), arguments.out.with_suffix(".pt"))
+                torch.save(averaged.state_dict(), arguments.out.with_suffix(f".{int((now - began) / 60)}.pt"))
+                print(f"checkpoint: {validate(averaged, held_back, embedding, learnt)}", flush=True)
+    print(f"last weights: {validate(head, held_back, embedding, learnt)}", flush=True)
+    print(f"end: {validate(averaged, held_back, embedding, learnt)}", flush=True)
+    torch.save(averaged.state_dict(), arguments.out.with_suffix(".pt"))
     write(arguments.out)
 
 
