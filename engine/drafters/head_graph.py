@@ -1,8 +1,9 @@
-"""A draft head as two ONNX graphs, for ONNX Runtime to run beside a compiled target.
+"""A draft head as ONNX graphs, for ONNX Runtime to run beside a compiled target.
 
 The formulas are those of `head_network`, with matrices packed to 8 bits (`engine.models.packed`).
-One graph reads true features (depth 0), the other goes on from the head's own output; both write
-keys and values into the same cache in place, and both end in the rough scores of the screen.
+Two small graphs make the layer's input, one from true features (depth 0) and one from the head's
+own output; a third is the layer itself, so that its weights are still in the processor's cache at
+the next depth. It writes keys and values into its cache in place and ends in the best rough scores.
 """
 
 from __future__ import annotations
@@ -16,21 +17,42 @@ from engine.drafters.head_file import HeadWeights
 from engine.models.packed import BLOCK, pack
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+    from onnx import NodeProto, TensorProto, ValueInfoProto
 
-__all__ = ["head_graph"]
+__all__ = ["input_graph", "layer_graph"]
 
 OPSET = 21
 CONTRIB = "com.microsoft"
 
 
-def head_graph(weights: HeadWeights, rough: NDArray[np.float32], n_candidates: int, *, first: bool) -> bytes:
-    """The graph of depth 0 (`first`) or of a further depth.
+def input_graph(weights: HeadWeights, *, first: bool) -> bytes:
+    """The layer's input `x` (1, n, W) at depth 0 (`first`) or further on.
 
-    Inputs: `given` (1, n, D * W) features at depth 0, else (1, 1, W) the state; `embeddings`
-    (1, n, W); `seqlens_k`, `total`, `cosines`, `sines`, `past.key`, `past.value` as the attention
-    wants them. Outputs, of the last row: `state` (1, 1, W), `guess` (1, 1, W), `places`
-    (1, 1, n_candidates) of the best rough scores; and the cache again.
+    Inputs: `given`, the features (1, n, D * W) at depth 0, else the state (1, n, W); and
+    `embeddings` (1, n, W).
+    """
+    graph = _Graph()
+    given = "given"
+    if first:
+        graph.node("Sub", ["given", graph.array("mean", weights.feature_mean.ravel())], "centred")
+        given = graph.node("Mul", ["centred", graph.array("scale", weights.feature_scale.ravel())], "standard")
+    from_given = graph.product(given, "given_map", weights.feature if first else weights.state)
+    graph.node("Mul", ["embeddings", graph.array("token_scale", weights.token_scale.reshape(1))], "scaled")
+    from_token = graph.product("scaled", "token_map", weights.feature_token if first else weights.token)
+    graph.node("Add", [from_given, from_token], "x")
+    width = weights.width
+    n_given = width * (1 + len(weights.taps)) if first else width
+    return graph.model(
+        [_whole("given", 1, "n", n_given), _whole("embeddings", 1, "n", width)], [_whole("x", 1, "n", width)]
+    )
+
+
+def layer_graph(weights: HeadWeights, rough: NDArray[np.float32], n_candidates: int) -> bytes:
+    """The layer, and the screen behind it.
+
+    Inputs: `x` (1, n, W); `seqlens_k`, `total`, `cosines`, `sines`, `past.key` and `past.value` as
+    the attention wants them. Outputs, of the last row: `state` (1, 1, W), `guess` (1, 1, W),
+    `places` (1, 1, n_candidates) of the best rough scores; and the cache again.
 
     Parameters
     ----------
@@ -38,19 +60,10 @@ def head_graph(weights: HeadWeights, rough: NDArray[np.float32], n_candidates: i
     rough : array, shape (V, rank)
         The squeezed head rows; see `Screen`.
     n_candidates : int
-    first : bool
     """
+    from onnx import TensorProto
+
     graph = _Graph()
-    if first:
-        mean, scale = weights.feature_mean.ravel(), weights.feature_scale.ravel()
-        graph.node("Sub", ["given", graph.array("mean", mean)], "centred")
-        graph.node("Mul", ["centred", graph.array("scale", scale)], "standard")
-        from_given = graph.product("standard", "feature", weights.feature)
-    else:
-        from_given = graph.product("given", "state_map", weights.state)
-    graph.node("Mul", ["embeddings", graph.array("token_scale", weights.token_scale.reshape(1))], "scaled")
-    from_token = graph.product("scaled", "token_map", weights.feature_token if first else weights.token)
-    graph.node("Add", [from_given, from_token], "x")
     normed = graph.norm("x", "attention_norm", weights.attention_norm, weights.norm_epsilon)
     qkv = graph.product(normed, "qkv", weights.qkv)
     graph.node(
@@ -81,7 +94,27 @@ def head_graph(weights: HeadWeights, rough: NDArray[np.float32], n_candidates: i
     scores = graph.product(squeezed, "rough", rough)
     graph.array("n_candidates", np.array([n_candidates], np.int64))
     graph.node("TopK", [scores, "n_candidates"], ["best", "places"], axis=-1, largest=1, sorted=0)
-    return graph.model(weights, first=first)
+    width, kept = weights.width, (1, weights.n_kv_heads, "room", weights.head_dim)
+    inputs = [
+        _whole("x", 1, "n", width),
+        _whole("seqlens_k", 1, kind=TensorProto.INT32),
+        _whole("total", kind=TensorProto.INT32),
+        *(_whole(name, "places_before", weights.head_dim // 2) for name in ("cosines", "sines")),
+        *(_whole(f"past.{part}", *kept) for part in ("key", "value")),
+    ]
+    outputs = [
+        *(_whole(name, 1, 1, width) for name in ("state", "guess")),
+        _whole("places", 1, 1, n_candidates, kind=TensorProto.INT64),
+        *(_whole(f"present.{part}", *kept) for part in ("key", "value")),
+    ]
+    return graph.model(inputs, outputs)
+
+
+def _whole(name: str, *dims: str | int, kind: int = 1) -> ValueInfoProto:
+    """What a graph takes or gives; kind 1 is float32."""
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, kind, dims)
 
 
 class _Graph:
@@ -113,26 +146,9 @@ class _Graph:
         return self.node("SimplifiedLayerNormalization", [x, self.array(name, weight)], f"{name}.normed",
                          axis=-1, epsilon=epsilon, stash_type=1)  # fmt: skip
 
-    def model(self, weights: HeadWeights, *, first: bool) -> bytes:
-        from onnx import TensorProto, helper
+    def model(self, inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]) -> bytes:
+        from onnx import helper
 
-        def whole(name: str, *dims: str | int, kind: int = TensorProto.FLOAT) -> Any:
-            return helper.make_tensor_value_info(name, kind, dims)
-
-        width, kept = weights.width, (1, weights.n_kv_heads, "room", weights.head_dim)
-        inputs = [
-            whole("given", 1, "n", width * (1 + len(weights.taps)) if first else width),
-            whole("embeddings", 1, "n", width),
-            whole("seqlens_k", 1, kind=TensorProto.INT32),
-            whole("total", kind=TensorProto.INT32),
-            *(whole(name, "places_before", weights.head_dim // 2) for name in ("cosines", "sines")),
-            *(whole(f"past.{part}", *kept) for part in ("key", "value")),
-        ]
-        outputs = [
-            *(whole(name, 1, 1, width) for name in ("state", "guess")),
-            whole("places", 1, 1, "n_best", kind=TensorProto.INT64),
-            *(whole(f"present.{part}", *kept) for part in ("key", "value")),
-        ]
         graph = helper.make_graph(self._nodes, "head", inputs, outputs, self._arrays)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
         made = helper.make_model(graph, opset_imports=opsets, ir_version=10, producer_name="draftscope")

@@ -241,3 +241,35 @@ def test_real_text_equals_plain_text(smollm2: LoadedModel, smollm2_path: Path, n
     assert (
         n_accepted > 0.25 * n_steps
     )  # the head was trained: guesses are kept, here in at least a quarter of the steps
+
+
+def test_compiled_head_guesses_as_the_one_in_numpy_does(tmp_path):
+    pytest.importorskip("onnxruntime")
+    from engine.drafters.head_compiled import CompiledHead, compile_head
+    from engine.drafters.head_network import NumpyHead
+
+    tiny = Tiny(width=64, head_dim=16, n_rope_dims=16)
+    path = write(tmp_path / "tiny.gguf", tiny)
+    weights = read_head(write_head(tmp_path / "head.npz", path, tiny))
+    rows = TokenRows(path, weights.tokens)
+    plain = NumpyHead(weights, Screen(weights, rows.head), 700)
+    compiled = CompiledHead(compile_head(weights, rows.head), weights, rows.head, 700)
+    rng = np.random.default_rng(3)
+    features = rng.normal(1, 1, (600, 2, 64)).astype(np.float32)
+    embeddings = rows.embedding(rng.integers(0, rows.vocab_size, 602))
+    for start, stop in (
+        (0, 5),
+        (5, 6),
+        (6, 10),
+        (9, 300),
+        (300, 600),
+        (50, 51),
+    ):  # behind, back, and past the first room
+        guesses = [head.read(start, features[start:stop], embeddings[start:stop]) for head in (plain, compiled)]
+        for depth in range(3):
+            one, other = guesses
+            assert one.tokens.tolist() == other.tokens.tolist()
+            spread = one.logits.std()
+            np.testing.assert_allclose(one.logits, other.logits, atol=0.12 * spread)  # activations rounded to 8 bits
+            state = one.state
+            guesses = [head.go_on(stop + depth, state, embeddings[600 + depth % 2]) for head in (plain, compiled)]
