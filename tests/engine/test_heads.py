@@ -138,3 +138,10 @@ def test_token_rows_are_those_of_the_file(tmp_path):
         np.testing.assert_array_equal(rows.head, head[kept])
     with pytest.raises(ModelFileError, match="the id 5000"):
         TokenRows(path, np.array([2, 5000]))
+
+
+@pytest.mark.real_model
+def test_draft_model_of_the_real_target_is_its_head(smollm2_path: Path) -> None:
+    """`--drafter model` means the partner that ships, and the file is told by its content, wherever it lies."""
+    assert has_shipped_head(str(smollm2_path))
+    assert build(RunSpec(target=str(smollm2_path), drafter="model", prompt="x")).drafter.name == "eagle"
