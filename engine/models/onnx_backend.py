@@ -25,6 +25,7 @@ __all__ = ["OnnxTransformer"]
 Array = NDArray[np.float32]
 
 CHUNK = 256  # rows that go through the layers at once; bounds the memory of a long prompt
+TILE = 32  # attention takes rows in tiles of so many, or a multiple; a tile of one row is computed otherwise
 
 
 class OnnxTransformer:
@@ -103,7 +104,7 @@ class OnnxTransformer:
             asked = min(max(first_asked - start, 0), len(piece))
             shown = dict.fromkeys(names.values(), np.empty((0, 0), np.float32))
             rows = self._buffers.run(
-                piece, start, first_asked=asked, repeat=self.exact_rows and len(piece) == 1, shown=shown
+                piece, start, first_asked=asked, repeat=self.exact_rows and len(piece) % TILE == 1, shown=shown
             )
             for tap, name in names.items():
                 self._hidden.write(tap, start, shown[name])

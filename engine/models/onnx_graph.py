@@ -6,11 +6,11 @@ multiplied by `MatMulNBits` with activations rounded to 8 bits too; attention is
 place (both operators: ONNX Runtime, "Contrib Operators").  The head is applied from row
 `first_asked` on.
 
-One row alone takes another path through attention than several rows, and its numbers would differ
-in the last bits.  So the graph can append rows to the queries, keys and values in front of the
-attention (those from `first_repeated` on) and cuts them off behind it: a copy beside it makes a
-single row one of several.  Its key and value land one place past the end of the cached text, where
-the next call overwrites them.
+One row alone, or left over from a tile of rows, takes another path through attention than several
+rows, and its numbers would differ in the last bits.  So the graph can append a copy of the last
+row to the queries, keys and values in front of the attention (from `first_repeated` on) and cut it
+off behind: with a copy beside it, a single row is one of several.  The copy's key and value land
+one place past the end of the cached text, where the next call overwrites them.
 
 Not here: packing to 4 bits, 16-bit floats, other processors than the CPU.
 """

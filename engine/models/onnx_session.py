@@ -46,6 +46,8 @@ def open_session(path: Path, *, n_threads: int | None) -> InferenceSession:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
+    # a thread that spins while it waits takes the core from whoever else has work, the other thread first of all
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if n_threads is not None:
         options.intra_op_num_threads = n_threads
     try:

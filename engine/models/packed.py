@@ -19,6 +19,7 @@ __all__ = ["BLOCK", "DataFile", "pack"]
 
 BLOCK = 32  # numbers that share a scale
 ALIGNMENT = 4096  # of every array in the file, so that it can be mapped into memory
+ROWS_AT_ONCE = 2048  # of a matrix, while it is packed: the memory for it stays small
 SMALL_BYTES = 1024  # an array up to here stands in the graph itself
 
 
@@ -32,21 +33,26 @@ def pack(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.flo
 
     Examples
     --------
-    >>> numbers, scales = pack(np.array([[1.27, -0.64]], np.float32))
-    >>> numbers[0, 0, :3].tolist(), scales.round(3).tolist()
-    ([255, 64, 128], [[0.01]])
+    >>> numbers, scales = pack(np.array([[31.75, -16.0]], np.float32))
+    >>> numbers[0, 0, :3].tolist(), float(scales[0, 0])
+    ([255, 64, 128], 0.25)
     """
     n_outputs, n_inputs = matrix.shape
     n_blocks = -(-n_inputs // BLOCK)
-    if n_inputs % BLOCK:
-        matrix = np.pad(matrix, ((0, 0), (0, n_blocks * BLOCK - n_inputs)))
-    blocks = matrix.reshape(n_outputs, n_blocks, BLOCK)
+    numbers = np.empty((n_outputs, n_blocks, BLOCK), np.uint8)
+    scales = np.empty((n_outputs, n_blocks), np.float32)
+    for low in range(0, n_outputs, ROWS_AT_ONCE):
+        here = slice(low, low + ROWS_AT_ONCE)
+        numbers[here], scales[here] = _packed(np.pad(matrix[here], ((0, 0), (0, n_blocks * BLOCK - n_inputs))))
+    return numbers, scales
+
+
+def _packed(rows: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    blocks = rows.reshape(len(rows), -1, BLOCK)
     scales = np.maximum(blocks.max(axis=-1), -blocks.min(axis=-1)) / np.float32(127)
     divisors = np.where(scales > 0, scales, np.float32(1))
-    numbers = blocks / divisors[..., None]
-    np.rint(numbers, out=numbers)
-    numbers += 128
-    return numbers.astype(np.uint8), scales
+    numbers = np.rint(blocks / divisors[..., None])
+    return (numbers + 128).astype(np.uint8), scales
 
 
 class DataFile:

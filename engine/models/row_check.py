@@ -19,7 +19,7 @@ __all__ = ["processor", "rows_are_exact"]
 
 NOTES = "rows.json"
 N_BEFORE = 20  # tokens in front of those that are compared
-BLOCKS = (8, 5, 3, 2)  # blocks of so many rows, each compared with the same rows alone
+BLOCKS = (33, 32, 8, 5, 3, 2)  # blocks of so many rows, each compared with the same rows alone
 
 
 def rows_are_exact(model: OnnxTransformer, folder: Path, n_threads: int | None) -> bool:
