@@ -35,9 +35,8 @@ def head() -> Head:
 def test_engine_runs_what_was_trained(head: Head, tmp_path: Path) -> None:
     rows = torch.randn(50, WIDTH)
     path = tmp_path / "head.npz"
-    write_head(
-        path, head, target_sha256="x", taps=(1, 2), tokens=torch.arange(50), head_rows=rows, hidden=torch.randn(500, WIDTH)
-    )  # fmt: skip
+    hidden = torch.randn(500, WIDTH)
+    write_head(path, head, target_sha256="x", taps=(1, 2), tokens=torch.arange(50), head_rows=rows, hidden=hidden)
     load_into(head, path)  # with its matrices rounded, as the engine sees them
     weights = read_head(path)
     network = NumpyHead(weights, Screen(weights, rows.numpy()), 64)
