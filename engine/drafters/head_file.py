@@ -1,7 +1,8 @@
-"""The file of a draft head: int8 matrices with a scale for each row, and what ties it to its target.
+"""The file of a draft head: int8 matrices with their scales, and what ties it to its target.
 
 A numpy archive (.npz) without pickled objects. A matrix `x` is stored as `x.int8` (outputs,
-inputs) and `x.scale` (outputs,); everything else as it is. `tools/train_draft` writes it.
+inputs) and `x.scale`, either (outputs,) or (outputs, blocks) with one scale for each block of a
+row; everything else as it is. `tools/train_draft` writes it.
 """
 
 from __future__ import annotations
@@ -113,7 +114,10 @@ def read_head(path: Path | str) -> HeadWeights:
         raise ModelFileError(f"{path} is no whole draft head: it has no {missing[0]}; fetch or train it again")
     if int(arrays["format"]) != FORMAT:
         raise ModelFileError(f"{path} is a draft head of format {arrays['format']}; this Draftscope reads {FORMAT}")
-    head = _weights(arrays)
+    try:
+        head = _weights(arrays)
+    except (ValueError, IndexError) as failure:
+        raise ModelFileError(f"{path} is no draft head: {failure}; fetch or train it again") from failure
     _check(head, path)
     return head
 
@@ -121,7 +125,7 @@ def read_head(path: Path | str) -> HeadWeights:
 def _weights(arrays: dict[str, NDArray[np.generic]]) -> HeadWeights:
     floats = {name: np.asarray(arrays[name], np.float32) for name in VECTORS}
     for name in MATRICES:
-        floats[name] = arrays[f"{name}.int8"].astype(np.float32) * arrays[f"{name}.scale"].astype(np.float32)[:, None]
+        floats[name] = _matrix(arrays[f"{name}.int8"].astype(np.float32), arrays[f"{name}.scale"].astype(np.float32))
     return HeadWeights(
         target_sha256=str(arrays["target_sha256"]),
         n_heads=int(arrays["n_heads"].item()),
@@ -132,6 +136,13 @@ def _weights(arrays: dict[str, NDArray[np.generic]]) -> HeadWeights:
         tokens=arrays["tokens"].astype(np.int64),
         **floats,
     )
+
+
+def _matrix(numbers: Array, scales: Array) -> Array:
+    n_blocks = 1 if scales.ndim == 1 else scales.shape[1]
+    blocks = numbers.reshape(len(numbers), n_blocks, -1) * scales.reshape(len(numbers), n_blocks, 1)
+    whole: Array = blocks.reshape(numbers.shape)
+    return whole
 
 
 def _check(head: HeadWeights, path: Path) -> None:

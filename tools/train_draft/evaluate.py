@@ -104,9 +104,10 @@ def main() -> None:
     parser.add_argument("head", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, required=True, help="folder in which the held-out texts are kept")
     parser.add_argument("--prompts", type=Path, default=PROMPTS)
+    parser.add_argument("--backend", default="numpy", help="numpy, the float32 reference (default), or ort")
     arguments = parser.parse_args()
     texts = held_out_texts(arguments.model, arguments.kept, arguments.prompts)
-    target = load(arguments.model).model
+    target = load(arguments.model, backend=arguments.backend).model
     greedy = [text for text in texts if text.temperature == 0]
     drafters = {path.name: eagle(str(arguments.model), target, str(path)) for path in arguments.head}
     lookups = {n: [proposals(PromptLookup(3, min_n=n), text) for text in greedy] for n in (1, 2, 3)}

@@ -14,6 +14,7 @@ from tools.train_draft.head import EPSILON, ROPE_BASE, Head
 __all__ = ["load_into", "screen_maps", "write_head"]
 
 RANK = 96
+BLOCK = 32  # numbers of a row that share a scale, as in the compiled graphs
 
 
 def screen_maps(head_rows: Tensor, hidden: Tensor, rank: int = RANK) -> tuple[Tensor, Tensor]:
@@ -41,7 +42,7 @@ def write_head(
     head_rows: Tensor,
     hidden: Tensor,
 ) -> None:
-    """Write `head` with int8 matrices, one scale for each row.
+    """Write `head` with int8 matrices, one scale for each block of a row.
 
     Parameters
     ----------
@@ -55,9 +56,10 @@ def write_head(
     arrays: dict[str, np.ndarray] = {}
     for name in MATRICES:
         matrix = getattr(head, name).detach()
-        scale = matrix.abs().amax(1) / 127
-        arrays[f"{name}.int8"] = (matrix / scale[:, None]).round().to(torch.int8).numpy()
-        arrays[f"{name}.scale"] = scale.numpy()
+        blocks = matrix.reshape(len(matrix), -1, BLOCK)  # (outputs, blocks, 32)
+        scales = (blocks.abs().amax(2) / 127).clamp_min(1e-12)
+        arrays[f"{name}.int8"] = (blocks / scales[..., None]).round().to(torch.int8).reshape(matrix.shape).numpy()
+        arrays[f"{name}.scale"] = scales.numpy()
     for name in (
         "feature_mean",
         "feature_scale",

@@ -156,14 +156,14 @@ def main() -> None:
     print(f"{len(rows)} texts, {_n_written(rows)} tokens; {len(held_back)} texts held back", flush=True)
     print(f"start: {validate(head, held_back, embedding, learnt)}", flush=True)
 
-    def write(path: Path) -> None:
+    def write(path: Path, chosen: Head) -> None:
         hidden = torch.cat([row.features[row.n_prompt :, 0].float() for row in rows[::7]])
         write_head(
-            path, averaged, target_sha256=sha256, taps=TAPS, tokens=candidates, head_rows=target.head[candidates],
+            path, chosen, target_sha256=sha256, taps=TAPS, tokens=candidates, head_rows=target.head[candidates],
             hidden=hidden,
         )  # fmt: skip
 
-    averaged = copy.deepcopy(head)  # a running mean of the weights, which is what is written
+    averaged = copy.deepcopy(head)  # a running mean of the weights; the better of the two is written
     optimiser = torch.optim.AdamW(_groups(head), lr=arguments.rate, betas=(0.9, 0.95), fused=True)
     began = printed = saved = time.monotonic()
     step = n_presented = epoch = 0
@@ -205,10 +205,15 @@ def main() -> None:
                 saved = now
                 torch.save(averaged.state_dict(), arguments.out.with_suffix(f".{int((now - began) / 60)}.pt"))
                 print(f"checkpoint: {validate(averaged, held_back, embedding, learnt)}", flush=True)
-    print(f"last weights: {validate(head, held_back, embedding, learnt)}", flush=True)
-    print(f"end: {validate(averaged, held_back, embedding, learnt)}", flush=True)
-    torch.save(averaged.state_dict(), arguments.out.with_suffix(".pt"))
-    write(arguments.out)
+    ends = {
+        name: (validate(made, held_back, embedding, learnt), made)
+        for name, made in (("last", head), ("mean", averaged))
+    }
+    for name, (words, _) in ends.items():
+        print(f"end, {name} weights: {words}", flush=True)
+    chosen = max(ends.values(), key=lambda end: sum(map(float, end[0].split(" | ")[0].split()[:2])))[1]
+    torch.save(chosen.state_dict(), arguments.out.with_suffix(".pt"))
+    write(arguments.out, chosen)
 
 
 def _mean(agreements: list[Agreement]) -> str:
