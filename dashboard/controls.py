@@ -13,6 +13,7 @@ import streamlit as st
 from dashboard import examples
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
+from engine.heads import has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
 from engine.models.backends import BACKENDS
@@ -30,6 +31,8 @@ DRAFTER_WORDS = {
     "none": "Plain decoding, the baseline.",
     "ngram": "Prompt lookup: copies what followed the same words before.",
     "model": "The draft model that comes with the target.",
+    "eagle": "A small trained head that reads what the target thinks.",
+    "eagle+ngram": "Prompt lookup where the last words occurred before, else the trained head.",
 }
 
 
@@ -87,7 +90,9 @@ def settings() -> Settings:
     temperature, top_k, top_p = _sampling()
     max_tokens = st.number_input("Max tokens", 1, 20_000, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     seed = st.number_input("Seed", 0, 2**53 - 1, DEFAULT.seed, key="seed", **BOUND)
-    ngram_max, ngram_match = _ngram() if drafter == "ngram" else (DEFAULT.ngram_max, DEFAULT.ngram_match)
+    ngram_max, ngram_match = (
+        _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
+    )
     backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
     spec = RunSpec(
@@ -154,12 +159,13 @@ def _prompt(target: str, embedded: bool) -> tuple[str, bool]:
 
 def _drafter(target: str, embedded: bool) -> str:
     others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
-    names = ["model", "ngram", "none"] if embedded else ["ngram", "none"]
+    heads = ["eagle+ngram", "eagle"] if has_shipped_head(target) else []
+    names = ["model", "ngram", "none"] if embedded else [*heads, "ngram", "none"]
     names += [f"model:{name}" for name in ([target] if embedded else others)]
     drafter: str = st.selectbox(
         "Drafter",
         names,
-        key="drafter_embedded" if embedded else "drafter",
+        key="drafter_embedded" if embedded else "drafter_head" if heads else "drafter",
         accept_new_options=True,
         **BOUND,
         help="What guesses. For a model of your own, type model: and its name or the path of its GGUF file.",

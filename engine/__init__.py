@@ -15,15 +15,15 @@ Examples
 
 from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
 from engine.decode import decode
-from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
 from engine.errors import DraftscopeError
 from engine.lengths import FixedLength, LengthPolicy
 from engine.metrics import Figures, Tally, measure
-from engine.models.base import LoadedModel, Model, Tokenizer
+from engine.models.base import HiddenModel, LoadedModel, Model, Tokenizer
 from engine.models.callable import CallableModel
 from engine.models.catalog import load
 from engine.report import Report
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, law
+from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
 from engine.spec import BuiltRun, RunSpec, build
 from engine.store import RunStore
 from engine.values import (
@@ -48,14 +48,17 @@ __all__ = [
     "Drafted",
     "Drafter",
     "DraftscopeError",
+    "EagleDrafter",
     "Event",
     "ExactRejection",
     "Figures",
     "Finished",
     "FixedLength",
+    "HiddenModel",
     "Law",
     "LengthPolicy",
     "LoadedModel",
+    "LookupFirst",
     "Model",
     "ModelDrafter",
     "NaiveThreshold",
@@ -69,6 +72,7 @@ __all__ = [
     "RunSpec",
     "RunStore",
     "Sampling",
+    "Sparse",
     "Started",
     "Step",
     "Tally",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from engine.errors import SettingError
 
-__all__ = ["Dense", "Law", "Noise", "OneHot", "Purpose", "Rows", "Sampling", "law"]
+__all__ = ["Dense", "Law", "Noise", "OneHot", "Purpose", "Rows", "Sampling", "Sparse", "law"]
 
 Array = NDArray[np.float64]
 
@@ -110,24 +110,73 @@ class Dense:
 
     def draw(self, uniform: float) -> int:
         """The token at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
-        ends = np.cumsum(np.add.reduceat(self.probs, np.arange(0, len(self.probs), BLOCK)))  # of each block of ids
-        aim = uniform * ends[-1]
-        block = int(np.searchsorted(ends, aim, side="right"))
-        if block == len(ends):  # uniform * total was rounded up to the total
-            return int(np.flatnonzero(self.probs)[-1])
-        probs = self.probs[block * BLOCK : (block + 1) * BLOCK]
-        before = ends[block - 1] if block else 0.0
-        place = int(np.searchsorted(np.cumsum(probs), aim - before, side="right"))
-        if place == len(probs):  # the block's sum was rounded up
-            place = int(np.flatnonzero(probs)[-1])
-        return block * BLOCK + place
+        return _place(self.probs, uniform)
 
     def dense(self, vocab_size: int) -> Array:
         """The row, shape (vocab_size,)."""
         return self.probs
 
 
-Law = OneHot | Dense
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """A law over a few tokens; all others have probability 0, and nothing of vocabulary size is built.
+
+    Parameters
+    ----------
+    tokens : array of int, shape (n,)
+        Distinct ids, in rising order.
+    probs : array of float64, shape (n,)
+        Their probabilities, which sum to 1.
+
+    Examples
+    --------
+    >>> some = Sparse(np.array([2, 5]), np.array([0.25, 0.75]))
+    >>> some.prob(5), some.prob(3), some.draw(0.1)
+    (0.75, 0.0, 2)
+    """
+
+    tokens: NDArray[np.int64]
+    probs: Array
+
+    @classmethod
+    def over(cls, tokens: NDArray[np.int64], of_places: Law) -> Law:
+        """The law of `tokens[i]`, where `of_places` is the law of i."""
+        if isinstance(of_places, OneHot):
+            return OneHot(int(tokens[of_places.token]))
+        return cls(tokens, of_places.dense(len(tokens)))
+
+    def prob(self, token: int) -> float:
+        """Probability of `token`; 0 for one that is not among the few."""
+        place = int(np.searchsorted(self.tokens, token))
+        return float(self.probs[place]) if place < len(self.tokens) and self.tokens[place] == token else 0.0
+
+    def draw(self, uniform: float) -> int:
+        """The token at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
+        return int(self.tokens[_place(self.probs, uniform)])
+
+    def dense(self, vocab_size: int) -> Array:
+        """The row, shape (vocab_size,)."""
+        row = np.zeros(vocab_size)
+        row[self.tokens] = self.probs
+        return row
+
+
+Law = OneHot | Dense | Sparse
+
+
+def _place(probs: Array, uniform: float) -> int:
+    """The index at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
+    ends = np.cumsum(np.add.reduceat(probs, np.arange(0, len(probs), BLOCK)))  # of each block of ids
+    aim = uniform * ends[-1]
+    block = int(np.searchsorted(ends, aim, side="right"))
+    if block == len(ends):  # uniform * total was rounded up to the total
+        return int(np.flatnonzero(probs)[-1])
+    inside = probs[block * BLOCK : (block + 1) * BLOCK]
+    before = ends[block - 1] if block else 0.0
+    place = int(np.searchsorted(np.cumsum(inside), aim - before, side="right"))
+    if place == len(inside):  # the block's sum was rounded up
+        place = int(np.flatnonzero(inside)[-1])
+    return block * BLOCK + place
 
 
 def law(logits: NDArray[np.floating], sampling: Sampling) -> Law:

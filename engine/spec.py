@@ -21,6 +21,7 @@ from engine.decode import decode
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
 from engine.drafters.ngram import Match
 from engine.errors import PromptError, SettingError
+from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.lengths import FixedLength
 from engine.models import catalog
 from engine.models.backends import check_backend
@@ -33,8 +34,11 @@ __all__ = ["DRAFTERS", "RULES", "BuiltRun", "RunSpec", "build", "check", "versio
 
 SCHEMA = 1
 
-DRAFTERS = ("none", "ngram", "model")
-"""The kinds of drafter; `model:NAME` names a model."""
+DRAFTERS = ("none", "ngram", "model", "eagle", "eagle+ngram")
+"""The kinds of drafter; `model:NAME` names a model, `eagle:PATH` a draft head of one's own."""
+
+NAMED = ("model", "eagle", "eagle+ngram")
+"""The kinds that take a name or a path behind a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class RunSpec:
     target : str
         A name of the catalogue, or the path of a GGUF file.
     drafter : str
-        "none", "ngram", "model" (the target's shipped partner) or "model:NAME".
+        "none", "ngram", "model" (the target's shipped partner), "model:NAME", "eagle" (the
+        target's shipped draft head), "eagle:PATH", "eagle+ngram" (prompt lookup where the last
+        tokens occurred before, else the head) or "eagle+ngram:PATH".
     rule : str
         "exact" or "naive".
     draft_length : int
@@ -230,6 +236,10 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
         drafter = NoDraft()
     elif kind == "ngram":
         drafter = lookup
+    elif kind == "eagle+ngram":
+        drafter = eagle_and_lookup(spec.target, loaded.model, draft_name, spec.ngram_max, spec.ngram_match)
+    elif kind == "eagle" or (not draft_name and loaded.partner is None and has_shipped_head(spec.target)):
+        drafter = eagle(spec.target, loaded.model, draft_name)
     else:
         drafter = ModelDrafter(_draft_model(spec, loaded, draft_name, progress), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
@@ -260,9 +270,11 @@ def check(spec: RunSpec) -> None:
     if not spec.prompt.strip():
         raise PromptError("the prompt is empty; give some text to continue from")
     kind, _, draft_name = spec.drafter.partition(":")
-    if kind not in DRAFTERS or spec.drafter.endswith(":") or (draft_name and kind != "model"):
-        raise SettingError(f"the drafter is {spec.drafter!r}; choose none, ngram, model or model:NAME")
-    if kind == "ngram" and spec.rule == NaiveThreshold.name:
+    if kind not in DRAFTERS or spec.drafter.endswith(":") or (draft_name and kind not in NAMED):
+        raise SettingError(
+            f"the drafter is {spec.drafter!r}; choose {', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH"
+        )
+    if kind in ("ngram", "eagle+ngram") and spec.rule == NaiveThreshold.name:
         raise SettingError(NO_LOGITS)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows
+from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sparse
 from engine.values import Draft, Tested, Verdict
 
 __all__ = ["ExactRejection", "residual"]
@@ -65,10 +65,22 @@ def residual(target: Law, draft: Law) -> Law:
     """
     if isinstance(target, OneHot):
         return target
+    if isinstance(target, Sparse):
+        target = Dense(target.dense(_room(target, draft)))
+    left = target.probs.copy()
     if isinstance(draft, OneHot):
-        left = target.probs.copy()
         left[draft.token] = 0.0
+    elif isinstance(draft, Sparse):
+        left[draft.tokens] = np.maximum(left[draft.tokens] - draft.probs, 0.0)
     else:
-        left = np.maximum(target.probs - draft.probs, 0.0)
+        left = np.maximum(left - draft.probs, 0.0)
     mass = left.sum()
     return Dense(left / mass) if mass > TINY_MASS else target
+
+
+def _room(target: Sparse, draft: Law) -> int:
+    """A length of row in which both laws have place."""
+    if isinstance(draft, Dense):
+        return len(draft.probs)
+    highest = draft.token if isinstance(draft, OneHot) else int(draft.tokens[-1])
+    return 1 + max(int(target.tokens[-1]), highest)

@@ -35,7 +35,11 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(handler=_run)
     option = parser.add_argument
     option("--target", default=DEFAULT.target, help="a model's name, or the path of a GGUF file (default %(default)s)")
-    option("--drafter", default=DEFAULT.drafter, help=f"{', '.join(DRAFTERS)} or model:NAME (default %(default)s)")
+    option(
+        "--drafter",
+        default=DEFAULT.drafter,
+        help=f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH (default %(default)s)",
+    )
     option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")

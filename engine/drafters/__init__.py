@@ -1,8 +1,10 @@
 """What guesses: one file per drafter, the protocol in `base`."""
 
 from engine.drafters.base import Drafter
+from engine.drafters.combined import LookupFirst
+from engine.drafters.eagle import EagleDrafter
 from engine.drafters.model import ModelDrafter
 from engine.drafters.ngram import PromptLookup
 from engine.drafters.none import NoDraft
 
-__all__ = ["Drafter", "ModelDrafter", "NoDraft", "PromptLookup"]
+__all__ = ["Drafter", "EagleDrafter", "LookupFirst", "ModelDrafter", "NoDraft", "PromptLookup"]

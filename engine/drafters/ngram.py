@@ -27,9 +27,11 @@ class PromptLookup:
     Parameters
     ----------
     max_n : int, default 3
-        Longest n-gram that is looked for; shorter ones follow, down to 1.
+        Longest n-gram that is looked for; shorter ones follow, down to `min_n`.
     match : {"recent", "first"}, default "recent"
         Which occurrence wins: the most recent, or the first of the context.
+    min_n : int, default 1
+        Shortest n-gram that is looked for. A longer match is a better guess.
 
     Raises
     ------
@@ -47,11 +49,16 @@ class PromptLookup:
     name = "ngram"
     context_length: int | None = None
 
-    def __init__(self, max_n: int = 3, match: Match = "recent") -> None:
+    def __init__(self, max_n: int = 3, match: Match = "recent", *, min_n: int = 1) -> None:
         if not (isinstance(max_n, Integral) and 1 <= max_n <= 16):
             raise SettingError(f"the longest n-gram is {max_n}; it must be a whole number from 1 to 16")
         if match not in ("recent", "first"):
             raise SettingError(f"the n-gram match is {match!r}; it must be 'recent' or 'first'")
+        if not (isinstance(min_n, Integral) and 1 <= min_n <= max_n):
+            raise SettingError(
+                f"the shortest n-gram is {min_n}; it must be a whole number from 1 to the longest, {max_n}"
+            )
+        self.min_n: int = min_n
         self.max_n: int = max_n
         self.match: Match = match
 
@@ -63,7 +70,7 @@ class PromptLookup:
     ) -> Draft:
         """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic."""
         ids = np.asarray(context)
-        for n in range(min(self.max_n, len(ids) - 1), 0, -1):
+        for n in range(min(self.max_n, len(ids) - 1), self.min_n - 1, -1):
             # starts of the n-grams that end before the last one does
             windows = np.lib.stride_tricks.sliding_window_view(ids[:-1], n)
             starts = np.flatnonzero((windows == ids[-n:]).all(axis=1))

@@ -29,7 +29,7 @@ from engine.models.onnx_backend import OnnxTransformer
 from engine.models.pip import Cancelled, never
 from engine.models.pull import DOWNLOADS, fetch
 
-__all__ = ["Entry", "add", "entries", "is_ready", "load", "path_of", "pull", "remove"]
+__all__ = ["Entry", "add", "entries", "is_path", "is_ready", "load", "path_of", "pull", "remove"]
 
 _NAME = re.compile(r"[\w.+:-]+")
 
@@ -92,7 +92,7 @@ def load(
             )
     if name == "noisy":
         return load_noisy()
-    if _is_path(name):
+    if is_path(name):
         path = Path(name).expanduser()
         loaded = _load_file(path, path.stem, backend, progress)
     else:
@@ -156,7 +156,7 @@ def add(path: str | Path, name: str | None = None) -> Entry:
     check_gguf(place)
     if name is None:
         name = re.sub(r"[^\w.+:-]+", "-", place.stem)
-    if not _NAME.fullmatch(name) or _is_path(name):
+    if not _NAME.fullmatch(name) or is_path(name):
         raise SettingError(
             f"a model cannot be named {name!r}; use letters, digits and . _ + : - and do not end in .gguf"
         )
@@ -213,5 +213,12 @@ def _read(path: Path, backend: str, progress: Progress | None) -> Callable[[str]
 _files = LoadedFiles(_read)
 
 
-def _is_path(name: str) -> bool:
+def is_path(name: str) -> bool:
+    """Whether this names a file rather than a model of the list.
+
+    Examples
+    --------
+    >>> is_path("markov"), is_path("models/mine.gguf")
+    (False, True)
+    """
     return name.lower().endswith(".gguf") or "/" in name or "\\" in name

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection, residual
-from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, law
+from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
 from engine.values import Draft
 from tests.engine.oracle import BELOW_ONE, Draws, output_law, plain_law, total_variation
 
@@ -221,3 +221,30 @@ def test_greedy_is_exact_match_with_the_same_rule():
 def test_tokens_and_laws_must_pair_up():
     with pytest.raises(ValueError, match="zip"):
         ExactRejection().judge(Draft((0, 1), (OneHot(0),)), rows(P, P, P), noise=Draws([0.0], 0.5), start=0)
+
+
+FEW = Sparse(np.array([1, 3]), np.array([0.25, 0.75]))
+
+
+@pytest.mark.parametrize(
+    "target", [Dense(np.array([0.1, 0.2, 0.3, 0.4])), OneHot(2), Sparse(np.array([0, 3]), P[:2] / 0.8)]
+)
+def test_law_over_a_few_tokens_leaves_the_same_residual_as_its_row(target):
+    expected = residual(Dense(target.dense(4)), Dense(FEW.dense(4))).dense(4)
+    np.testing.assert_allclose(residual(target, FEW).dense(4), expected)
+
+
+@pytest.mark.parametrize("draft", [Dense(Q), OneHot(4), FEW])
+def test_target_law_over_a_few_tokens_has_a_residual(draft):
+    few = Sparse(np.array([0, 2]), np.array([0.5, 0.5]))
+    n = 3 if isinstance(draft, Dense) else 5
+    expected = residual(Dense(few.dense(n)), Dense(draft.dense(n))).dense(n)
+    found = residual(few, draft).dense(n)
+    np.testing.assert_allclose(found, expected[: len(found)])
+
+
+def test_law_over_a_few_tokens_draws_as_its_row_does():
+    for uniform in np.linspace(0, 0.999, 40):
+        assert FEW.draw(uniform) == Dense(FEW.dense(5)).draw(uniform)
+    assert [FEW.prob(token) for token in range(5)] == FEW.dense(5).tolist()
+    assert Sparse.over(np.array([4, 7]), OneHot(1)) == OneHot(7)

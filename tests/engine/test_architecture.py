@@ -25,7 +25,11 @@ ARROWS = {
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "values"),
     "engine.acceptance": ("acceptance", "errors", "sampling", "values"),
-    "engine.drafters": ("drafters", "errors", "models.base", "sampling", "values"),
+    "engine.drafters": (
+        "drafters", "errors", "models.attention", "models.base", "models.packed", "models.rope", "models.threads",
+        "sampling", "values",
+    ),
+    "engine.heads": ("drafters", "errors", "models"),
     "engine.text": ("models.base", "values"),
     "engine.output": ("models.base", "text", "values"),
     "engine.stopwatch": ("models.base",),
@@ -35,7 +39,7 @@ ARROWS = {
     ),
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
-    "engine.spec": ("acceptance", "decode", "drafters", "errors", "lengths", "models", "sampling", "values"),
+    "engine.spec": ("acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "sampling", "values"),
 }  # fmt: skip
 
 

@@ -1,0 +1,76 @@
+"""Rows of a GGUF file's embedding and head, by token, without reading the whole matrices.
+
+A draft head needs the target's own rows for the tokens that it proposes, and an embedding for any
+token that was accepted. The first are kept as float32; the others are de-quantised when asked for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import ModelFileError
+from engine.models.gguf import read_gguf
+
+if TYPE_CHECKING:
+    from gguf import ReaderTensor
+
+__all__ = ["TokenRows"]
+
+Array = NDArray[np.float32]
+
+
+class TokenRows:
+    """The embedding and head rows of one model.
+
+    Parameters
+    ----------
+    path : Path or str
+        The GGUF file.
+    tokens : array, shape (n,)
+        The ids whose rows are kept, in rising order.
+
+    Attributes
+    ----------
+    head : array, shape (n, width)
+        The head's rows for `tokens`.
+    vocab_size, width : int
+
+    Raises
+    ------
+    ModelNotFound, ModelFileError
+        If the file is not there or cannot be read, or has fewer tokens.
+    """
+
+    def __init__(self, path: Path | str, tokens: NDArray[np.int64]) -> None:
+        tensors = read_gguf(path).tensors
+        if "token_embd.weight" not in tensors:
+            raise ModelFileError(f"{path} has no tensor token_embd.weight; the file is incomplete")
+        self._embedding = tensors["token_embd.weight"]
+        self.vocab_size, self.width = (int(size) for size in self._embedding.shape[::-1])
+        if tokens[-1] >= self.vocab_size:
+            raise ModelFileError(f"{path} has {self.vocab_size} tokens, and the id {tokens[-1]} was asked for")
+        self._kept = _rows(self._embedding, tokens)  # (n, width)
+        head = tensors.get("output.weight")
+        self.head: Array = self._kept if head is None else _rows(head, tokens)
+        self._place = np.full(self.vocab_size, -1, np.int64)  # (vocab,)
+        self._place[tokens] = np.arange(len(tokens))
+
+    def embedding(self, tokens: NDArray[np.int64]) -> Array:
+        """The embedding of any tokens, shape (n, width)."""
+        places = self._place[tokens]
+        rows: Array = self._kept[places]
+        others = places < 0
+        if others.any():
+            rows[others] = _rows(self._embedding, tokens[others])
+        return rows
+
+
+def _rows(tensor: ReaderTensor, tokens: NDArray[np.int64]) -> Array:
+    from gguf import dequantize
+
+    raw = tensor.data.reshape(int(tensor.shape[-1]), -1)[tokens]  # blocks do not cross rows
+    return np.asarray(dequantize(np.ascontiguousarray(raw), tensor.tensor_type), np.float32)
