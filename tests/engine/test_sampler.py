@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SettingError
-from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, law
+from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
 from tests.engine.oracle import BELOW_ONE, preimages, slow_law
 
 INF = math.inf
@@ -213,3 +213,11 @@ def test_neighbouring_keys_are_not_correlated():
 def test_seed_out_of_range_is_refused(seed):
     with pytest.raises(SettingError, match="seed is"):
         Noise(seed)
+
+
+def test_a_law_of_places_is_a_law_of_the_tokens_in_them():
+    tokens = np.array([3, 7, 9])
+    assert Sparse.over(tokens, OneHot(1)) == OneHot(7)
+    some = Sparse.over(tokens, Dense(np.array([0.5, 0.0, 0.5])))
+    assert [some.prob(token) for token in (3, 7, 9, 4, 99)] == [0.5, 0.0, 0.5, 0.0, 0.0]
+    assert some.draw(0.7) == 9
