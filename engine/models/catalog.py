@@ -167,7 +167,7 @@ def add(path: str | Path, name: str | None = None) -> Entry:
 
 
 def remove(name: str) -> None:
-    """Take an added model off the list (its file stays), or delete a pulled one.
+    """Take an added model off the list (its file stays), or delete a pulled one; what was compiled of it goes too.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def remove(name: str) -> None:
     ModelNotFound
         If there is nothing of that name to remove.
     ModelError
-        If a pulled file cannot be deleted.
+        If a file cannot be deleted.
     """
     if name in EMBEDDED:
         raise SettingError(f"{name} is embedded in Draftscope and cannot be removed")
@@ -184,15 +184,28 @@ def remove(name: str) -> None:
         path = path_of(name)
         if path is None:
             raise ModelNotFound(f"{name} is not here: it was never pulled, or has been removed already")
+        _remove_compiled(path)
         try:
             with file_lock(path.with_name(f"{path.name}.lock")):
                 path.unlink(missing_ok=True)
         except OSError as failure:
             raise ModelError(f"{path} cannot be deleted: {failure.strerror}") from failure
     elif name in read_added():
+        path = path_of(name)
+        if path is not None and path.is_file():
+            _remove_compiled(path)
         forget(name)
     else:
         raise ModelNotFound(unknown(name))
+
+
+def _remove_compiled(path: Path) -> None:
+    from engine.models.compiled import remove_graphs  # heavy: only for real models
+
+    try:
+        remove_graphs(path)
+    except OSError as failure:
+        raise ModelError(f"what was compiled of {path} cannot be deleted: {failure}") from failure
 
 
 def _load_file(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:

@@ -21,7 +21,7 @@ from engine.models.locks import file_lock
 from engine.models.onnx_graph import FORMAT, build_graph
 from engine.models.packed import DataFile
 
-__all__ = ["GRAPH", "graph_folder"]
+__all__ = ["GRAPH", "graph_folder", "remove_graphs"]
 
 GRAPH = "graph.onnx"
 DATA = "weights.bin"
@@ -63,6 +63,22 @@ def graph_folder(file: GGUFFile, architecture: Architecture, progress: Progress 
             f"the compiled form of {file.path} cannot be kept in the cache folder: {failure}; "
             "make room there, or set DRAFTSCOPE_HOME to a folder that you may write to, or use --backend numpy"
         ) from failure
+
+
+def remove_graphs(path: Path) -> None:
+    """Delete what was compiled from the file at `path`, if there is anything.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or a folder not be deleted.
+    """
+    graphs = cache_folder() / "graphs"
+    if graphs.is_dir():
+        digest = _sha256(path)[:32]
+        with file_lock(graphs / f"{digest}.lock"):
+            for folder in graphs.glob(f"{digest}-*"):
+                shutil.rmtree(folder)
 
 
 def _untold(done: int, total: int) -> None:

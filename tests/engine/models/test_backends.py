@@ -106,6 +106,19 @@ def test_a_file_of_another_content_or_another_format_gets_a_graph_of_its_own(
     assert any("-999-" in folder.name for folder in graphs())
 
 
+def test_what_was_compiled_goes_with_the_model(path: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.gguf", Tiny(head_dim=32, n_rope_dims=16))
+    catalog.add(path, "mine")
+    catalog.load("mine", backend="ort")
+    catalog.load(other, backend="ort")
+    assert len(graphs()) == 2
+    catalog.remove("mine")
+    (left,) = graphs()
+    catalog.load(other, backend="ort")
+    assert graphs() == [left]
+    assert path.exists()
+
+
 def test_a_damaged_graph_is_told_of_by_its_place(path: Path) -> None:
     load_gguf(path, backend="ort")
     (graphs()[0] / compiled.GRAPH).write_bytes(b"damaged")
