@@ -68,6 +68,7 @@ def settings() -> Settings:
         **BOUND,
         help="How many tokens the drafter may guess at every step.",
     )
+    length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
     rule = st.selectbox(
         "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
     )
@@ -100,6 +101,7 @@ def settings() -> Settings:
         drafter=drafter,
         rule=rule,
         draft_length=draft_length,
+        length_policy=length_policy,
         temperature=temperature,
         top_k=int(top_k),
         top_p=top_p,
@@ -180,6 +182,17 @@ def _drafter(target: str, embedded: bool) -> str:
         )
     )
     return drafter
+
+
+def _length_policy() -> str:
+    sure = st.toggle(
+        "Stand back where not sure",
+        DEFAULT.length_policy == "confident",
+        key="stand_back",
+        **BOUND,
+        help="The head guesses fewer tokens, or none, where a further guess is unlikely to be kept.",
+    )
+    return "confident" if sure else "fixed"
 
 
 def _ngram() -> tuple[int, Match]:

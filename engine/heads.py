@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from engine.drafters.combined import LookupFirst
+from engine.drafters.confidence import ALWAYS_SURE, Confidence
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.head_compiled import CompiledHead, Graphs, compile_head
 from engine.drafters.head_file import HeadWeights, read_head
@@ -43,7 +44,7 @@ def has_shipped_head(target: str) -> bool:
     return path is not None and path.is_file() and _shipped(path) is not None
 
 
-def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
+def eagle(target: str, model: Model, head: str = "", confidence: Confidence = ALWAYS_SURE) -> EagleDrafter:
     """A drafter that reads the hidden rows of `model`.
 
     Parameters
@@ -54,6 +55,8 @@ def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
         The very object that decodes.
     head : str, default ""
         The path of a draft head; without one, the head that ships with the target.
+    confidence : Confidence, default `ALWAYS_SURE`
+        How sure it must be to guess.
 
     Raises
     ------
@@ -79,12 +82,19 @@ def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
         network = CompiledHead(_graphs(*made), weights, rows.head, model.context_length)
     else:
         network = NumpyHead(weights, _screen(*made), model.context_length)
-    return EagleDrafter(model, weights, rows, network)
+    return EagleDrafter(model, weights, rows, network, confidence)
 
 
-def eagle_and_lookup(target: str, model: Model, head: str = "", max_n: int = 3, match: Match = "recent") -> LookupFirst:
+def eagle_and_lookup(
+    target: str,
+    model: Model,
+    head: str = "",
+    max_n: int = 3,
+    match: Match = "recent",
+    confidence: Confidence = ALWAYS_SURE,
+) -> LookupFirst:
     """Prompt lookup where it is rather sure, else the head; see `eagle` and `LookupFirst`."""
-    return LookupFirst(eagle(target, model, head), max_n, match)
+    return LookupFirst(eagle(target, model, head, confidence), max_n, match, confidence)
 
 
 def _path(target: str) -> Path | None:

@@ -19,6 +19,7 @@ from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
 from engine.acceptance.naive import NO_LOGITS
 from engine.decode import decode
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters.confidence import ALWAYS_SURE, Confidence
 from engine.drafters.ngram import Match
 from engine.errors import PromptError, SettingError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
@@ -30,7 +31,7 @@ from engine.models.vocabulary import check_vocabulary
 from engine.sampling import Noise, Sampling
 from engine.values import Event
 
-__all__ = ["DRAFTERS", "RULES", "BuiltRun", "RunSpec", "build", "check", "versions"]
+__all__ = ["DRAFTERS", "LENGTH_POLICIES", "RULES", "BuiltRun", "RunSpec", "build", "check", "versions"]
 
 SCHEMA = 1
 
@@ -39,6 +40,9 @@ DRAFTERS = ("none", "ngram", "model", "eagle", "eagle+ngram")
 
 NAMED = ("model", "eagle", "eagle+ngram")
 """The kinds that take a name or a path behind a colon."""
+
+LENGTH_POLICIES: dict[str, Confidence] = {"confident": Confidence(), "fixed": ALWAYS_SURE}
+"""How far a draft head, and the lookup beside it, go: as far as they are sure, or to the draft length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,9 @@ class RunSpec:
         "exact" or "naive".
     draft_length : int
         Tokens to draft at a step, 0 to 32.
+    length_policy : str
+        "confident": a draft head, and the lookup beside it, draft fewer where they are not sure.
+        "fixed": always as many, which is what the other drafters do in any case.
     temperature, top_k, top_p
         See `engine.sampling.Sampling`.
     max_tokens : int
@@ -93,6 +100,7 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
+    length_policy: str = "confident"
     temperature: float = Sampling().temperature
     top_k: int = Sampling().top_k
     top_p: float = Sampling().top_p
@@ -226,6 +234,7 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
     lengths = FixedLength(spec.draft_length)
     lookup = PromptLookup(spec.ngram_max, match=spec.ngram_match)
+    confidence = LENGTH_POLICIES[spec.length_policy]
     kind, _, draft_name = spec.drafter.partition(":")
     rule = RULES[spec.rule](spec)
     loaded = _load(spec, spec.target, progress)
@@ -237,9 +246,9 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     elif kind == "ngram":
         drafter = lookup
     elif kind == "eagle+ngram":
-        drafter = eagle_and_lookup(spec.target, loaded.model, draft_name, spec.ngram_max, spec.ngram_match)
+        drafter = eagle_and_lookup(spec.target, loaded.model, draft_name, spec.ngram_max, spec.ngram_match, confidence)
     elif kind == "eagle" or (not draft_name and loaded.partner is None and has_shipped_head(spec.target)):
-        drafter = eagle(spec.target, loaded.model, draft_name)
+        drafter = eagle(spec.target, loaded.model, draft_name, confidence)
     else:
         drafter = ModelDrafter(_draft_model(spec, loaded, draft_name, progress), loaded.model.vocab_size)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
@@ -259,6 +268,8 @@ def check(spec: RunSpec) -> None:
     Noise(spec.seed)
     check_backend(spec.backend)
     NaiveThreshold(spec.acceptance_probability)
+    if spec.length_policy not in LENGTH_POLICIES:
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")
     if spec.rule not in RULES:
         raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
     if spec.max_tokens < 1:

@@ -26,7 +26,7 @@ __all__ = [
 OWN = "draftscope"
 """The engine of the configurations that are not a rival's."""
 
-OPTIONAL_SETTINGS = ("backend", "exact_rows")
+OPTIONAL_SETTINGS = ("backend", "exact_rows", "length_policy")
 """Settings of a run that are passed through where `RunSpec` has them."""
 
 

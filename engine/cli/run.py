@@ -20,7 +20,7 @@ from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.models.backends import BACKENDS
 from engine.report import Report
-from engine.spec import DRAFTERS, RULES, RunSpec, build
+from engine.spec import DRAFTERS, LENGTH_POLICIES, RULES, RunSpec, build
 from engine.store import RunStore
 from engine.values import Event, Step
 
@@ -42,6 +42,9 @@ def add_parser(commands: Any) -> None:
     )
     option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
+    option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
+           help=f"{' or '.join(LENGTH_POLICIES)}: whether a draft head drafts fewer where it is not sure "
+           "(default %(default)s)")  # fmt: skip
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
     option("--top-p", type=float, default=DEFAULT.top_p, metavar="P", help="1 keeps every token (default %(default)s)")

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.drafters.confidence import ALWAYS_SURE, Confidence, chance_of_keeping
 from engine.drafters.head_file import HeadWeights
 from engine.drafters.head_network import Guess, HeadNetwork
 from engine.errors import ForwardError, SettingError
@@ -19,6 +20,7 @@ __all__ = ["EagleDrafter", "RowsByToken"]
 Array = NDArray[np.float32]
 
 CHUNK = 256  # tokens of a long prompt that are read at once
+NOT_SURE = "the head is not sure enough of a further guess"
 
 
 class RowsByToken(Protocol):
@@ -50,6 +52,8 @@ class EagleDrafter:
     rows : RowsByToken
     network : HeadNetwork
         With an empty cache of its own.
+    confidence : Confidence, default `ALWAYS_SURE`
+        How sure it must be to guess.
 
     Raises
     ------
@@ -59,7 +63,14 @@ class EagleDrafter:
 
     name = "eagle"
 
-    def __init__(self, target: Model, weights: HeadWeights, rows: RowsByToken, network: HeadNetwork) -> None:
+    def __init__(
+        self,
+        target: Model,
+        weights: HeadWeights,
+        rows: RowsByToken,
+        network: HeadNetwork,
+        confidence: Confidence = ALWAYS_SURE,
+    ) -> None:
         if not isinstance(target, HiddenModel):
             raise SettingError(
                 f"{target.name} does not show its hidden rows, which a draft head reads; choose ngram or none"
@@ -80,6 +91,7 @@ class EagleDrafter:
         self._taps = weights.taps
         self._network = network
         self._rows = rows
+        self._confidence = confidence
         self._read: NDArray[np.int64] = np.empty(0, np.int64)  # the ids that the entries of depth 0 were made from
         self._guess: Guess | None = None  # what follows the last of them
 
@@ -91,7 +103,7 @@ class EagleDrafter:
     def propose(
         self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
     ) -> Draft:
-        """See `Drafter.propose`. Stops behind an end token."""
+        """See `Drafter.propose`. Stops behind an end token, and where it is not sure enough of a further guess."""
         if len(context) < 2:
             return Draft(note="the draft head needs a token that the target has read")
         guess = self._catch_up(np.asarray(context, np.int64))
@@ -99,10 +111,14 @@ class EagleDrafter:
         tokens: list[int] = []
         laws: list[Law] = []
         logits: list[float] = []
+        survival = 1.0
         while True:
             candidates, scores = guess.tokens, guess.logits
             if not np.isfinite(scores.max()):
                 raise ForwardError("the draft head gave logits that are not numbers (NaN or infinite)")
+            survival *= chance_of_keeping(scores, sampling.temperature)
+            if not self._confidence.pays(survival, n_before=len(tokens)):
+                return Draft(tuple(tokens), tuple(laws), tuple(logits), note=NOT_SURE)
             drawn_from = Sparse.over(candidates, law(scores, sampling))
             token = drawn_from.draw(noise.uniform(len(context) + len(tokens), Purpose.DRAFT))
             tokens.append(token)
@@ -110,6 +126,8 @@ class EagleDrafter:
             logits.append(float(scores[np.searchsorted(candidates, token)]))
             if len(tokens) == limit or token in end_tokens:
                 return Draft(tuple(tokens), tuple(laws), tuple(logits))
+            if not self._confidence.pays(survival, n_before=len(tokens)):  # nor will one behind it
+                return Draft(tuple(tokens), tuple(laws), tuple(logits), note=NOT_SURE)
             place += 1
             guess = self._network.go_on(place, guess.state, self._rows.embedding(np.array([token]))[0])
 

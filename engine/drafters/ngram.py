@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.errors import SettingError
 from engine.sampling import Noise, OneHot, Sampling
@@ -70,13 +71,28 @@ class PromptLookup:
     ) -> Draft:
         """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic."""
         ids = np.asarray(context)
+        found = self.find(ids)
+        if found is None:
+            return Draft(note=f"no earlier occurrence of the last {min(self.max_n, len(ids))} tokens or fewer")
+        return self.draft(ids, found, limit)
+
+    def draft(self, ids: NDArray[np.int64], start: int, limit: int) -> Draft:
+        """The tokens of the context from `start` on, at most `limit`."""
+        tokens = tuple(int(token) for token in ids[start : start + limit])
+        note = "" if len(tokens) == limit else "what followed the same words ends with the context"
+        return Draft(tokens, tuple(OneHot(token) for token in tokens), note=note)
+
+    def find(self, ids: NDArray[np.int64]) -> int | None:
+        """Where the last n-gram occurred before: the place behind it, or None.
+
+        Parameters
+        ----------
+        ids : array, shape (n,)
+        """
         for n in range(min(self.max_n, len(ids) - 1), self.min_n - 1, -1):
             # starts of the n-grams that end before the last one does
             windows = np.lib.stride_tricks.sliding_window_view(ids[:-1], n)
             starts = np.flatnonzero((windows == ids[-n:]).all(axis=1))
             if len(starts):
-                start = int(starts[-1] if self.match == "recent" else starts[0])
-                tokens = tuple(int(token) for token in ids[start + n : start + n + limit])
-                note = "" if len(tokens) == limit else "what followed the same words ends with the context"
-                return Draft(tokens, tuple(OneHot(token) for token in tokens), note=note)
-        return Draft(note=f"no earlier occurrence of the last {min(self.max_n, len(ids))} tokens or fewer")
+                return int(starts[-1] if self.match == "recent" else starts[0]) + n
+        return None

@@ -5,7 +5,7 @@ QK-norm of Qwen 3.  Reading the weights from memory is what a token costs, so a 
 each tile of a matrix while it is in the processor's cache: five rows cost far less than five
 tokens.  Up to `N_SEPARATE_ROWS` rows are computed one by one within each tile, so that a row
 comes out the same, bit for bit, whatever rows are beside it.  That makes greedy speculative text
-equal to greedy plain text, for drafts of up to 8 tokens.
+equal to greedy plain text.
 
 Not here: packed (quantised) products, batches of several contexts, sliding windows, experts.
 """
@@ -31,7 +31,7 @@ __all__ = ["Transformer"]
 
 Array = NDArray[np.float32]
 
-N_SEPARATE_ROWS = 9  # a draft of 8 tokens and the token before it
+N_SEPARATE_ROWS = 33  # the longest draft, 32 tokens, and the token before it
 CHUNK = 256  # rows that go through the layers at once; bounds the memory of a long prompt
 TILE = 2**15  # weights that rows are multiplied with while they are in the cache of a core: 128 kB
 LARGE_TILE = 2**20  # the same, where several threads share the work: 4 MB

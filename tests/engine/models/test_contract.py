@@ -10,7 +10,6 @@ import pytest
 from engine.errors import PromptError, SettingError
 from engine.models.base import HiddenModel, Model
 from engine.models.gguf_loader import load_gguf
-from engine.models.transformer import N_SEPARATE_ROWS
 from tests.engine.models.tiny_files import TOKENS, Tiny, write
 
 BACKENDS = ["numpy", "ort"]
@@ -29,7 +28,7 @@ KINDS = {
 }
 IDS = np.random.default_rng(3).integers(0, len(TOKENS), 80).tolist()
 N_BEFORE = 20
-CLOSE = {"numpy": 1e-5, "ort": 0.0}  # the compiled rows do not depend at all on what was computed before
+CLOSE = {"numpy": 5e-5, "ort": 0.0}  # the compiled rows do not depend at all on what was computed before
 
 
 @pytest.fixture(params=BACKENDS)
@@ -102,9 +101,7 @@ def test_the_whole_context_can_be_used_and_no_more(model: Model, backend: str) -
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 8, 9, 32, 33])
-def test_a_row_is_the_same_alone_and_in_a_block(model: Model, n_rows: int, backend: str) -> None:
-    if backend == "numpy" and n_rows > N_SEPARATE_ROWS:
-        pytest.skip("numpy promises it for drafts of up to 8 tokens")
+def test_a_row_is_the_same_alone_and_in_a_block(model: Model, n_rows: int) -> None:
     alone = np.concatenate([model.logits(IDS[: N_BEFORE + 1 + place]) for place in range(n_rows)])
     assert np.array_equal(model.logits(IDS[: N_BEFORE + n_rows], last=n_rows), alone)
 

@@ -82,7 +82,8 @@ def test_cached_rows_equal_rows_from_scratch_after_every_accepted_length(tmp_pat
 def test_a_row_is_the_same_whatever_rows_are_beside_it(tmp_path: Path) -> None:
     model = model_of(tmp_path, Tiny())
     prompt = IDS[:30]
-    alone = np.concatenate([model.logits(IDS[:end]) for end in range(30, 39)])
+    alone = np.concatenate([model.logits(IDS[:end]) for end in range(30, 63)])
+    assert len(alone) == transformer.N_SEPARATE_ROWS
     for n_rows in range(1, transformer.N_SEPARATE_ROWS + 1):
         together = model.logits(prompt + IDS[30 : 29 + n_rows], last=n_rows)
         assert np.array_equal(together, alone[:n_rows])
