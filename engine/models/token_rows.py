@@ -22,6 +22,8 @@ __all__ = ["TokenRows"]
 
 Array = NDArray[np.float32]
 
+ROWS_AT_ONCE = 1024  # read and de-quantised together: what that needs beside the rows stays small
+
 
 class TokenRows:
     """The embedding and head rows of one model.
@@ -53,9 +55,9 @@ class TokenRows:
         self.vocab_size, self.width = (int(size) for size in self._embedding.shape[::-1])
         if tokens[-1] >= self.vocab_size:
             raise ModelFileError(f"{path} has {self.vocab_size} tokens, and the id {tokens[-1]} was asked for")
-        self._kept = _rows(self._embedding, tokens)  # (n, width)
+        self._kept = _read_rows(path, self._embedding, tokens)  # (n, width)
         head = tensors.get("output.weight")
-        self.head: Array = self._kept if head is None else _rows(head, tokens)
+        self.head: Array = self._kept if head is None else _read_rows(path, head, tokens)
         self._place = np.full(self.vocab_size, -1, np.int64)  # (vocab,)
         self._place[tokens] = np.arange(len(tokens))
 
@@ -65,12 +67,30 @@ class TokenRows:
         rows: Array = self._kept[places]
         others = places < 0
         if others.any():
-            rows[others] = _rows(self._embedding, tokens[others])
+            rows[others] = _few_rows(self._embedding, tokens[others])
         return rows
 
 
-def _rows(tensor: ReaderTensor, tokens: NDArray[np.int64]) -> Array:
+def _read_rows(path: Path | str, tensor: ReaderTensor, tokens: NDArray[np.int64]) -> Array:
+    """The rows of many tokens, in rising order; read past the memory map, whose pages would stay in memory."""
+    n_tokens, width = int(tensor.shape[-1]), int(tensor.shape[0])
+    row_bytes = int(tensor.n_bytes) // n_tokens
+    rows = np.empty((len(tokens), width), np.float32)
+    with Path(path).open("rb") as file:
+        file.seek(int(tensor.data_offset))
+        for first in range(0, n_tokens, ROWS_AT_ONCE):
+            raw = np.frombuffer(file.read(row_bytes * ROWS_AT_ONCE)[: row_bytes * (n_tokens - first)], np.uint8)
+            low, high = np.searchsorted(tokens, (first, first + ROWS_AT_ONCE))
+            rows[low:high] = _dequantized(raw.reshape(-1, row_bytes)[tokens[low:high] - first], tensor)
+    return rows
+
+
+def _few_rows(tensor: ReaderTensor, tokens: NDArray[np.int64]) -> Array:
+    raw = tensor.data.reshape(int(tensor.shape[-1]), -1)[tokens]  # blocks do not cross rows
+    return _dequantized(np.ascontiguousarray(raw), tensor)
+
+
+def _dequantized(raw: NDArray[np.generic], tensor: ReaderTensor) -> Array:
     from gguf import dequantize
 
-    raw = tensor.data.reshape(int(tensor.shape[-1]), -1)[tokens]  # blocks do not cross rows
-    return np.asarray(dequantize(np.ascontiguousarray(raw), tensor.tensor_type), np.float32)
+    return np.asarray(dequantize(raw, tensor.tensor_type), np.float32)
