@@ -33,6 +33,12 @@ class Stopwatch:
         self.total += seconds
         return seconds
 
+    def aside(self) -> float:
+        """Seconds since the last lap or `resume`, which are left out of `total`."""
+        now = self._clock()
+        seconds, self._since = now - self._since, now
+        return seconds
+
     def resume(self) -> None:
         """Leave out the time since the last lap."""
         self._since = self._clock()

@@ -77,6 +77,7 @@ def test_run_worked_by_hand():
         draft_seconds=1.0,
         verify_seconds=5.0,
         overhead_seconds=0.625,
+        probe_seconds=0.0,
         draft_share=1 / 6.625,
         verify_share=5 / 6.625,
         overhead_share=0.625 / 6.625,
