@@ -163,8 +163,8 @@ def _law_words(choice: Choice) -> list[str]:
     if choice.total_variation is None or choice.draft_entropy is None:
         return [f"{target}."]
     if _greedy(choice) and choice.total_variation in (0, 1):
-        same = "the same token, so they are 0" if choice.total_variation == 0 else "another token, so they are 1"
-        return [f"At temperature 0 each law is all on one token, here on {same} apart and have no entropy."]
+        where = "the same one: they are 0" if choice.total_variation == 0 else "different ones: they are 1"
+        return [f"At temperature 0 each law is all on one token, draft and target on {where} apart, without entropy."]
     apart = f"The laws of draft and target are {number(choice.total_variation)} apart (total variation)"
     if choice.drawn_from == "residual":
         apart += ", and a guess drawn from this draft is rejected here with just that probability"
