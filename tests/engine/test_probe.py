@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -272,20 +272,15 @@ def test_number_of_alternatives_out_of_range_is_refused(probe):
 # ---- every number against the models' own rows ----
 
 
-def check_step(step, context, target_row, draft_row, *, sampling, noise, tolerance, chosen):
+def check_step(step, context, target_law, draft_law, *, noise, tolerance, chosen):
     """Recompute the decisions at the `chosen` positions, and the evidence if the deciding one is among them.
 
-    `target_row(position)` is a raw row, `draft_row(position)` a law as a dense list. Returns how many were checked.
+    `target_law(position)` and `draft_law(position)` are rows of probabilities. Returns how many were checked.
     """
     drafted = [decision.draft_token for decision in step.decisions if decision.draft_token is not None]
 
     def same(given, expected):
         assert given == pytest.approx(expected, abs=tolerance, rel=0)
-
-    def law_at(position):
-        return np.array(
-            slow_law(target_row(position), temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p)
-        )
 
     checked = 0
     for decision in step.decisions:
@@ -293,9 +288,9 @@ def check_step(step, context, target_row, draft_row, *, sampling, noise, toleran
         if position not in chosen or decision.outcome == "unreached":
             continue
         checked += 1
-        target = law_at(position)
+        target = target_law(position)
         same(decision.emitted_prob, target[decision.target_token])
-        draft = draft_row(position) if position < len(drafted) else None
+        draft = draft_law(position) if position < len(drafted) else None
         if draft is not None:
             guess = decision.draft_token
             same(decision.draft_prob, draft[guess])
@@ -357,19 +352,14 @@ def test_numbers_of_200_random_decisions_equal_a_recomputation_from_both_models(
     for step, context in with_contexts(events):
         drafted = [decision.draft_token for decision in step.decisions if decision.draft_token is not None]
 
-        def row(model, position, context=context, drafted=drafted):
-            return model.logits(context + drafted[:position])[0]
-
-        def draft_law(position):
-            return np.array(
-                slow_law(
-                    row(partner, position), temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p
-                )
-            )
+        def law_of(model, position, context=context, drafted=drafted):
+            row = model.logits(context + drafted[:position])[0]
+            settings = {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": sampling.top_p}
+            return np.array(slow_law(row, **settings))
 
         n_checked += check_step(
-            step, context, lambda position: row(target, position), draft_law, sampling=sampling, noise=noise,
-            tolerance=1e-9, chosen={place for place in range(5) if rng.random() < 0.8},
+            step, context, partial(law_of, target), partial(law_of, partner), noise=noise, tolerance=1e-9,
+            chosen={place for place in range(5) if rng.random() < 0.8},
         )  # fmt: skip
         if n_checked >= 200:
             break
@@ -402,11 +392,13 @@ def test_numbers_of_the_real_model_equal_a_recomputation(smollm2: LoadedModel, s
             if drafted else Draft()
         )  # fmt: skip
         assert list(draft.tokens) == drafted
-        rows = judging.logits(context + drafted, len(drafted) + 1)
+        rows = judging.logits(context + drafted, len(drafted) + 1).astype(np.float64)
+        weights = np.exp(rows - rows.max(axis=1, keepdims=True))
+        laws = weights / weights.sum(axis=1, keepdims=True)  # temperature 1, all in 64 bits
         n_checked += check_step(
-            step, context, lambda position, rows=rows: rows[position],
+            step, context, lambda position, laws=laws: laws[position],
             lambda position, draft=draft: draft.laws[position].dense(decoding.vocab_size),
-            sampling=sampling, noise=noise, tolerance=1e-4, chosen=set(range(9)),
+            noise=noise, tolerance=1e-4, chosen=set(range(9)),
         )  # fmt: skip
         if n_checked >= n_wanted:
             break
