@@ -378,8 +378,8 @@ def test_numbers_of_the_real_model_equal_a_recomputation(smollm2: LoadedModel, s
     prompt = smollm2.tokenizer.chat(
         "Repeat this list three times: apples, pears, plums. Then tell what each is good for."
     )
-    decoding, judging, reading = (smollm2.model.fork() for _ in range(3))
-    again = drafter_on(reading)
+    decoding, judging = smollm2.model.fork(), smollm2.model.fork()
+    again = drafter_on(judging)
     events = decode(
         decoding, drafter_on(decoding), prompt, sampling=sampling, max_tokens=200, tokenizer=smollm2.tokenizer,
         seed=3, probe=8,
