@@ -89,7 +89,10 @@ def residual(target: Law, draft: Law) -> Law:
     else:
         left = np.maximum(left - draft.probs, 0.0)
     mass = left.sum()
-    return Dense(left / mass) if mass > TINY_MASS else target
+    if mass <= TINY_MASS:
+        return target
+    left /= mass
+    return Dense(left)
 
 
 def _room(target: Sparse, draft: Law) -> int:
