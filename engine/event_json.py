@@ -130,22 +130,26 @@ def _part(part: Any) -> Any:
 def _built(kind: type[Any], data: object) -> Any:
     """A value of the dataclass `kind`; lists become tuples."""
     if not isinstance(data, Mapping):
-        raise StoreError(f"a {kind.__name__} must be a JSON object; this is a {type(data).__name__}")
+        raise StoreError(f"{_named(kind)} must be a JSON object; this is a {type(data).__name__}")
     checks = CHECKS[kind]
     unknown = [name for name in data if name not in checks]
     if unknown:
         raise StoreError(
-            f"a {kind.__name__} has no field {unknown[0]!r} here; "
+            f"{_named(kind)} has no field {unknown[0]!r} here; "
             "it may come from a newer version of Draftscope: update it to read this run"
         )
     missing = [field.name for field in fields(kind) if field.default is MISSING and field.name not in data]
     if missing:
-        raise StoreError(f"a {kind.__name__} lacks its field {missing[0]!r}; the stored run is damaged")
+        raise StoreError(f"{_named(kind)} lacks its field {missing[0]!r}; the stored run is damaged")
     values = {name: _read(INNER[kind].get(name), item) for name, item in data.items()}
     for name, item in values.items():
         if not checks[name](item):
-            raise StoreError(f"the field {name!r} of a {kind.__name__} is {item!r}; the stored run is damaged")
+            raise StoreError(f"the field {name!r} of {_named(kind)} is {item!r}; the stored run is damaged")
     return kind(**values)
+
+
+def _named(kind: type[Any]) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
 def _read(inner: type[Any] | None, item: Any) -> Any:

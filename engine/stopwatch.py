@@ -12,13 +12,15 @@ class Stopwatch:
 
     Examples
     --------
-    >>> times = iter([0.0, 2.0, 10.0, 11.0])
+    >>> times = iter([0.0, 2.0, 10.0, 11.0, 15.0])
     >>> watch = Stopwatch(lambda: next(times))
     >>> watch.lap()
     2.0
     >>> watch.resume()
     >>> watch.lap(), watch.total
     (1.0, 3.0)
+    >>> watch.aside(), watch.total
+    (4.0, 3.0)
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -238,6 +238,18 @@ def test_evidence_comes_back_from_json_bit_for_bit(settings):
         assert event_from_json(event_to_json(event)) == event
 
 
+def test_evidence_comes_back_from_the_store(store):
+    spec = RunSpec(prompt="The draft model", max_tokens=20, probe=3)
+    events = list(build(spec).events())
+    with store.begin(spec) as writer:
+        for event in events:
+            writer.add(event)
+    assert list(store.events(writer.run_id)) == events
+    run = store.get(writer.run_id)
+    assert run.spec.probe == 3
+    assert run.record["probe_seconds"] == sum(event.probe_seconds for event in events if isinstance(event, Step)) > 0
+
+
 def test_evidence_is_small():
     """Eight rows of a step are some kilobytes, whatever the vocabulary."""
     sizes = [len(json.dumps(event_to_object(event))) for event in runs(8) if isinstance(event, Step)]
