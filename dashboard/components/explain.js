@@ -23,21 +23,32 @@ class Explain {
 
   // Words in the place of a step that is not here (yet).
   wait(title, words) {
-    this.root.hidden = false;
-    this.root.replaceChildren(this.head(title, ''), make('p', 'explain-words', words));
+    this.draw(this.head(title, ''), make('p', 'explain-words', words));
   }
 
   // `outcome` is that of the token in question: at one position both the rejected and the recovered one may be meant.
   show(told, position, outcome) {
     const chosen = told.positions[position];
-    this.root.hidden = false;
     Object.assign(this.root.dataset, {step: told.step, position});
-    this.root.replaceChildren(
+    this.draw(
       this.head(`Step ${count(told.step + 1)}`, `position ${position + 1} of ${told.positions.length}`),
       this.lead(told, chosen, outcome),
       positionsTable(told.positions, position),
       ...(told.choice ? choiceNodes(told.choice) : [make('p', 'explain-none', NOT_RECORDED)]),
       ...(told.choice ? [make('p', 'explain-foot', probeWords(told.probe_seconds))] : []));
+  }
+
+  // A button that has the keyboard's focus keeps it.
+  draw(...nodes) {
+    const focused = this.focused?.getAttribute('aria-label');
+    this.root.hidden = false;
+    this.root.replaceChildren(...nodes);
+    if (focused) this.root.querySelector(`[aria-label="${focused}"]`)?.focus({preventScroll: true});
+  }
+
+  get focused() {
+    const {activeElement} = this.root.getRootNode();
+    return this.root.contains(activeElement) ? activeElement : null;
   }
 
   head(title, place) {

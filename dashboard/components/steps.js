@@ -25,6 +25,7 @@ class Steps {
     this.token?.classList.remove('chosen');
     this.token = null;
     this.board.classList.remove('explaining');
+    if (this.explain.focused) this.stream.box.focus({preventScroll: true});
     this.explain.hide();
   }
 

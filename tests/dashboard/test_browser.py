@@ -219,8 +219,15 @@ def test_arrow_keys_go_from_token_to_token_and_from_step_to_step(page, server):
     step, position, outcome, _ = tokens[1]
     assert outcome in explained(page, step, position)
     assert outcome in page.evaluate(f"() => {LIVE}.querySelector('.spoken').textContent")
+    page.get_by_role("button", name="Next step").focus()
+    page.keyboard.press("Enter")  # a button that was pressed keeps the focus
+    explained(page, step + 1, 0)
+    page.keyboard.press("Enter")
+    explained(page, step + 2, 0)
     page.keyboard.press("Escape")
     assert page.evaluate(f"() => {PANEL}.hidden")
+    page.keyboard.press("ArrowRight")  # the focus went back to the stream
+    page.wait_for_function(f"() => !{PANEL}.hidden && {PANEL}.querySelector('.explain-lead')")
 
 
 def test_a_run_without_a_probe_says_that_alternatives_were_not_recorded(page, server):
