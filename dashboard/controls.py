@@ -27,6 +27,14 @@ OWN_TEXT = "My own text"
 NO_SIMULATION = (DEFAULT.agreement, DEFAULT.target_call_seconds, DEFAULT.draft_call_seconds)
 BOUND: dict[str, Any] = {"bind": "query-params"}
 
+PROBE = 8
+"""Alternatives to keep of every step; `docs/inspector.md` says what they cost."""
+
+EXPLAIN_HELP = (
+    f"Keep the {PROBE} most probable alternatives at every step, for the inspector beside the tokens. "
+    "It changes no token, and its time is counted apart."
+)
+
 DRAFTER_WORDS = {
     "none": "Plain decoding, the baseline.",
     "ngram": "Prompt lookup: copies what followed the same words before.",
@@ -96,6 +104,7 @@ def settings() -> Settings:
     )
     backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
+    probe = PROBE if st.toggle("Explain every decision", True, key="explain", **BOUND, help=EXPLAIN_HELP) else 0
     spec = RunSpec(
         target=target,
         drafter=drafter,
@@ -117,6 +126,7 @@ def settings() -> Settings:
         draft_call_seconds=draft_seconds,
         backend=backend,
         exact_rows=exact_rows,
+        probe=probe,
     )
     return Settings(spec, _pace(), _trouble(spec))
 

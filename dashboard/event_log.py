@@ -2,7 +2,8 @@
 
 One thread adds events; any number of readers ask for what is new since their cursor, so the size
 of an answer depends on what is new and not on the length of the run. Every entry is turned into
-JSON once, when it is added. The figures in an answer are the engine's (`engine.metrics`).
+JSON once, when it is added. The figures in an answer are the engine's (`engine.metrics`), and so
+are the words that explain a step, which is told on demand (`engine.explain`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import asdict
 from threading import Lock
 from typing import Any, Literal
 
+from engine.explain import explain
 from engine.metrics import Point, Tally
 from engine.values import Decision, Drafted, Event, Finished, Started, Step
 
@@ -35,6 +37,7 @@ class EventLog:
         self.state: State = "starting"
         self._lock = Lock()
         self._entries: list[str] = []
+        self._steps: dict[int, Step] = {}
         self._tally = Tally()
         self._started: Started | None = None
         self._reason: str | None = None
@@ -52,6 +55,7 @@ class EventLog:
                     self._append("draft", event.index, event.tokens, event.texts, event.note)
                 case Step():
                     decisions = [_wire_decision(decision) for decision in event.decisions]
+                    self._steps[event.index] = event
                     self._append("step", event.index, decisions, event.note, _wire_point(self._tally.point()))
                 case Finished():
                     self._reason, self._error = event.reason, event.error
@@ -91,6 +95,15 @@ class EventLog:
             entries = ",".join(self._entries[cursor:end])
         return f'{json.dumps(head, separators=(",", ":"))[:-1]},"entries":[{entries}]}}'
 
+    def step(self, index: int) -> str | None:
+        """All that is known of a step, as one JSON object (`engine.explain.explain`); None if there is no such step."""
+        with self._lock:
+            step, started = self._steps.get(index), self._started
+        if step is None:
+            return None
+        told = explain(step, **({"rule": started.rule} if started else {}))
+        return json.dumps(_shortened(told), separators=(",", ":"), ensure_ascii=False)
+
     def _append(self, *entry: Any) -> None:
         self._entries.append(json.dumps(entry, separators=(",", ":"), ensure_ascii=False))
 
@@ -117,6 +130,13 @@ def _wire_figures(tally: Tally) -> dict[str, Any]:
     figures = asdict(tally.figures())
     figures["per_position"] = [{name: _short(value) for name, value in row.items()} for row in figures["per_position"]]
     return {name: _short(value) for name, value in figures.items()}
+
+
+def _shortened(value: Any) -> Any:
+    """`_short`, for whatever is in lists and dicts."""
+    if isinstance(value, dict):
+        return {name: _shortened(item) for name, item in value.items()}
+    return [_shortened(item) for item in value] if isinstance(value, list | tuple) else _short(value)
 
 
 def _short(value: Any) -> Any:

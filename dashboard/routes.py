@@ -1,7 +1,8 @@
-"""What the page's live view fetches: the log of a run from a cursor, and plotly.js. Read-only."""
+"""What the page's live view fetches: the log of a run from a cursor, a step explained, plotly.js. Read-only."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import plotly
@@ -21,9 +22,26 @@ PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 def events(request: Request) -> Response:
     """The entries of a run's log since `?from=N`, with its state and figures."""
     run_id = request.path_params["run_id"]
-    run = registry.get(run_id)
+    return _answer(lambda: (registry.get(run_id) or stored_log(run_id)).since(_cursor(request)))
+
+
+def step(request: Request) -> Response:
+    """One step of a run, explained."""
+    run_id, index = request.path_params["run_id"], request.path_params["index"]
+
+    def told() -> str:
+        run = registry.get(run_id)
+        body = (run.log if run else stored_log(run_id)).step(index)
+        if body is None:
+            raise RunNotFound(f"the run {run_id!r} has no step {index}; it may still come")
+        return body
+
+    return _answer(told)
+
+
+def _answer(made: Callable[[], str]) -> Response:
     try:
-        body = (run or stored_log(run_id)).since(_cursor(request))
+        body = made()
     except RunNotFound as failure:
         return JSONResponse({"error": str(failure)}, status_code=404)
     except DraftscopeError as failure:
@@ -45,5 +63,6 @@ def _cursor(request: Request) -> int:
 
 routes = [
     Route("/draftscope/runs/{run_id}/events", events),
+    Route("/draftscope/runs/{run_id}/steps/{index:int}", step),
     Route("/draftscope/plotly.min.js", plotly_js),
 ]

@@ -17,6 +17,8 @@ from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
 from engine.decode import decode
 from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
 from engine.errors import DraftscopeError
+from engine.evidence import Evidence
+from engine.explain import explain
 from engine.lengths import FixedLength, LengthPolicy
 from engine.metrics import Figures, Tally, measure
 from engine.models.base import HiddenModel, LoadedModel, Model, Tokenizer
@@ -50,6 +52,7 @@ __all__ = [
     "DraftscopeError",
     "EagleDrafter",
     "Event",
+    "Evidence",
     "ExactRejection",
     "Figures",
     "Finished",
@@ -81,6 +84,7 @@ __all__ = [
     "Verdict",
     "build",
     "decode",
+    "explain",
     "law",
     "load",
     "measure",

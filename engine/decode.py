@@ -17,19 +17,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 
-import numpy as np
-
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection
+from engine.checks import check_prompt, check_verdict, checked_draft, checked_rows
+from engine.decisions import decided
 from engine.drafters.base import Drafter
-from engine.errors import DraftError, DraftscopeError, ForwardError, PromptError, SettingError
+from engine.errors import DraftscopeError, SettingError
 from engine.lengths import FixedLength, LengthPolicy
-from engine.models.base import Clock, Logits, Model, Tokenizer
+from engine.models.base import Clock, Model, Tokenizer
 from engine.output import Output
+from engine.probe import Probe, check_probe
 from engine.sampling import Noise, Rows, Sampling
 from engine.stopwatch import Stopwatch
 from engine.text import text_with_controls
-from engine.values import Decision, Draft, Drafted, Event, Finished, FinishReason, Started, Step, Tokens, Verdict
+from engine.values import Draft, Drafted, Event, Finished, FinishReason, Started, Step, Tokens
 
 __all__ = ["decode"]
 
@@ -49,6 +50,7 @@ def decode(
     end_tokens: frozenset[int] = frozenset(),
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
+    probe: int = 0,
     cancelled: Callable[[], bool] = lambda: False,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Event]:
@@ -79,6 +81,9 @@ def decode(
         Turns ids into text; without it every text is empty.
     seed : int, default 0
         Key of all random numbers: the same seed and settings give the same tokens.
+    probe : int, default 0
+        Rows of alternatives to keep of every step as its evidence, at most `MOST_ALTERNATIVES` of
+        `engine.evidence`; 0 keeps none and computes none. It changes no token, and its time is apart.
     cancelled : callable, default never
         Asked before every step; True ends the run with reason "cancelled".
     clock : callable, default `time.perf_counter`
@@ -96,10 +101,11 @@ def decode(
     PromptError
         If the prompt is empty, too long, or has ids outside the target's vocabulary.
     SettingError
-        If `max_tokens`, `seed` or `stop` cannot be used.
+        If `max_tokens`, `seed`, `stop` or `probe` cannot be used.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from engine.drafters import NoDraft
     >>> from engine.models.callable import CallableModel
     >>> counting = CallableModel(lambda ids: np.eye(5)[(ids[-1] + 1) % 5], vocab_size=5)
@@ -107,13 +113,14 @@ def decode(
     >>> finished.ids
     (3, 4, 0)
     """
-    _check_prompt(prompt, target)
+    check_prompt(prompt, target)
     if not isinstance(max_tokens, Integral) or max_tokens < 1:
         raise SettingError(f"max_tokens is {max_tokens}; it must be a whole number from 1 up")
     if isinstance(stop, str) or "" in stop or (stop and tokenizer is None):
         raise SettingError(
             f"stop is {stop!r}; it must be a sequence of strings, none of them empty, and needs a tokenizer"
         )
+    check_probe(probe)
     rule = rule or ExactRejection()
     sampling = sampling or Sampling()
     output = Output(
@@ -133,6 +140,7 @@ def decode(
         draft_sampling=Sampling(temperature=0) if rule.greedy_draft else sampling,
         end_tokens=end_tokens,
         output=output,
+        probe=Probe(probe, rule, output) if probe else None,
         prompt_text=text_with_controls(tokenizer, prompt),
         noise=Noise(seed),
         cancelled=cancelled,
@@ -151,6 +159,7 @@ def _events(
     draft_sampling: Sampling,
     end_tokens: frozenset[int],
     output: Output,
+    probe: Probe | None,
     prompt_text: str,
     noise: Noise,
     cancelled: Callable[[], bool],
@@ -194,7 +203,7 @@ def _events(
             draft = Draft()
             if limit > 0:
                 draft = drafter.propose(context, limit, sampling=draft_sampling, noise=noise, end_tokens=end_tokens)
-                draft = _checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
+                draft = checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
                 note = draft.note or note
             draft_seconds = watch.lap()
             texts = output.peek(draft.tokens)
@@ -203,17 +212,22 @@ def _events(
             watch.resume()
             # 3. Verify.
             n_rows = len(draft.tokens) + 1
-            logits = _checked_rows(target.logits([*context, *draft.tokens], n_rows), n_rows, target)
+            logits = checked_rows(target.logits([*context, *draft.tokens], n_rows), n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
             rows = Rows(logits, sampling)
             verdict = rule.judge(draft, rows, noise=noise, start=len(context))
-            _check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
+            check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
             lengths.observe(len(draft.tokens), verdict.n_accepted)
+            evidence, probe_seconds = None, 0.0
+            if probe:
+                overhead_seconds += watch.lap()
+                evidence = probe.evidence(draft, rows, verdict, noise=noise, start=len(context))
+                probe_seconds = watch.aside()
             # 5. Commit.
             n_before = len(output.ids)
-            decisions = tuple(_decisions(draft, texts, verdict, rows, output))
+            decisions = tuple(decided(draft, texts, verdict, rows, output))
             emitted = output.ids[n_before:]
             overhead_seconds += watch.lap()
             yield Step(
@@ -226,6 +240,8 @@ def _events(
                 overhead_seconds,
                 watch.total,
                 note,
+                evidence,
+                probe_seconds,
             )
             context.extend(emitted)
             reason = output.reason
@@ -237,19 +253,6 @@ def _events(
         if place == PREFILL:
             prefill_seconds = watch.lap()
     yield Finished(reason, tuple(output.ids), output.text, prefill_seconds, watch.total, error)
-
-
-def _check_prompt(prompt: Tokens, target: Model) -> None:
-    if not len(prompt):
-        raise PromptError("the prompt is empty; give at least one token to continue from")
-    if len(prompt) >= target.context_length:
-        raise PromptError(
-            f"the prompt has {len(prompt)} tokens, and {target.name} takes {target.context_length} "
-            "with at least one token of output; shorten the prompt"
-        )
-    unknown = next((token for token in prompt if not 0 <= token < target.vocab_size), None)
-    if unknown is not None:
-        raise PromptError(f"the prompt has the id {unknown}; {target.name} knows the ids 0 to {target.vocab_size - 1}")
 
 
 def _draft_limit(wanted: int, room: int, n_context: int, drafter: Drafter) -> tuple[int, str]:
@@ -267,92 +270,3 @@ def _draft_limit(wanted: int, room: int, n_context: int, drafter: Drafter) -> tu
     if limit == 0:
         return 0, "one token is left to emit, and the target gives it"
     return limit, f"{room} tokens are left to emit, and the last of them is the target's"
-
-
-def _checked_draft(draft: Draft, limit: int, drafter: Drafter, vocab_size: int, end_tokens: frozenset[int]) -> Draft:
-    if len(draft.tokens) > limit or len(draft.laws) != len(draft.tokens):
-        raise DraftError(
-            f"the drafter {drafter.name} gave {len(draft.tokens)} tokens with {len(draft.laws)} laws; "
-            f"expected at most {limit} tokens and a law for each"
-        )
-    for place, token in enumerate(draft.tokens):
-        if not 0 <= token < vocab_size:
-            raise DraftError(
-                f"the drafter {drafter.name} proposed the id {token}; the target knows the ids 0 to {vocab_size - 1}"
-            )
-        if not draft.laws[place].prob(token) > 0:
-            raise DraftError(f"the drafter {drafter.name} proposed the id {token}, to which its own law gives nothing")
-        if token in end_tokens:
-            return draft.cut(place + 1)
-    return draft
-
-
-def _checked_rows(logits: Logits, n_rows: int, target: Model) -> Logits:
-    if logits.shape != (n_rows, target.vocab_size):
-        raise ForwardError(f"{target.name} gave rows of shape {logits.shape}; expected {(n_rows, target.vocab_size)}")
-    if not np.isfinite(logits.max(axis=-1)).all():  # NaN and +inf show in the maximum, and so does a row all -inf
-        raise ForwardError(f"{target.name} gave logits that are not numbers (NaN or infinite)")
-    return logits
-
-
-def _check_verdict(verdict: Verdict, n_drafted: int, rule: AcceptanceRule, vocab_size: int) -> None:
-    """A rule tests the draft in order, up to the first refusal or the end, and gives a token of the target."""
-    n_tested, n_accepted = len(verdict.tested), verdict.n_accepted
-    whole = n_tested == n_accepted == n_drafted
-    refused = n_tested == n_accepted + 1 <= n_drafted and not verdict.tested[-1].accepted
-    if not (whole or refused) or not 0 <= verdict.token < vocab_size:
-        raise DraftscopeError(
-            f"the rule {rule.name} tested {n_tested} of {n_drafted} drafted tokens, kept {n_accepted} and gave the id "
-            f"{verdict.token}; expected tests up to the first refusal, and an id from 0 to {vocab_size - 1}"
-        )
-
-
-def _decisions(
-    draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, output: Output
-) -> Iterator[Decision]:
-    """Commit what the verdict kept, and say what happened at every position."""
-    for position, (token, text) in enumerate(zip(draft.tokens, texts, strict=True)):
-        if position >= len(verdict.tested):
-            yield Decision(position, "unreached", draft_token=token, draft_text=text)
-            continue
-        test = verdict.tested[position]
-        kept = token if test.accepted else verdict.token
-        discarded, target_text, parts = _commit(kept, output)
-        yield Decision(
-            position,
-            "accepted" if test.accepted else "rejected",
-            draft_token=token,
-            target_token=kept,
-            accepted=test.accepted,
-            discarded=discarded,
-            draft_prob=test.draft_prob,
-            target_prob=test.target_prob,
-            accept_prob=test.accept_prob,
-            draw=test.draw,
-            emitted_prob=rows.law(position).prob(kept),
-            margin=rows.margin(position, kept),
-            draft_text=text,
-            target_text=target_text,
-            target_parts=parts,
-        )
-    n_drafted = len(draft.tokens)
-    if verdict.n_accepted == n_drafted:
-        discarded, target_text, parts = _commit(verdict.token, output)
-        yield Decision(
-            n_drafted,
-            "bonus" if n_drafted else "plain",
-            target_token=verdict.token,
-            discarded=discarded,
-            emitted_prob=rows.law(n_drafted).prob(verdict.token),
-            margin=rows.margin(n_drafted, verdict.token),
-            target_text=target_text,
-            target_parts=parts,
-        )
-
-
-def _commit(token: int, output: Output) -> tuple[bool, str, int]:
-    """Whether the token is discarded, its text, and over how many tokens that is spread."""
-    if output.reason is not None:
-        return True, output.peek([token])[0], 1
-    piece = output.commit(token)
-    return False, piece.shown, piece.parts

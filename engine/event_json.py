@@ -4,20 +4,21 @@ An object has the key "type" and the fields of the event; a field that equals it
 out, so that a step stays small.  A float comes back bit for bit; NaN and infinity, which JSON does
 not have, are refused.  The text is ASCII, so that whatever a token holds passes any transport.
 
-A default in `engine.values` is part of this format: change one, and stored events change with it.
+A default in `engine.values` or `engine.evidence` is part of this format: change one, and stored events change with it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from engine.errors import StoreError
+from engine.evidence import Alternative, Choice, Evidence, ExactTest, PositionEvidence, Term
 from engine.values import Decision, Drafted, Event, Finished, Started, Step
 
 __all__ = ["event_from_json", "event_from_object", "event_to_json", "event_to_object"]
@@ -26,6 +27,7 @@ Check = Callable[[Any], bool]
 
 TYPES: dict[str, type[Event]] = {"started": Started, "drafted": Drafted, "step": Step, "finished": Finished}
 NAMES = {kind: name for name, kind in TYPES.items()}
+EVIDENCE = (Evidence, Choice, Alternative, PositionEvidence, ExactTest, Term)
 
 
 def event_to_object(event: Event) -> dict[str, Any]:
@@ -83,8 +85,6 @@ def event_from_object(data: object) -> Event:
             f"an event of type {name!r} is unknown here, which knows {', '.join(TYPES)}; "
             "it may come from a newer version of Draftscope: update it to read this run"
         )
-    if name == "step" and isinstance(rest.get("decisions"), list):
-        rest["decisions"] = [_built(Decision, item) for item in rest["decisions"]]
     return cast(Event, _built(TYPES[name], rest))
 
 
@@ -117,35 +117,53 @@ def _plain(value: Any) -> dict[str, Any]:
             item = item.item()
         if type(item) is type(field.default) and item == field.default:
             continue
-        if isinstance(item, tuple):
-            item = [_plain(part) if isinstance(part, Decision) else _number(part) for part in item]
-        shown[field.name] = item
+        shown[field.name] = [_part(part) for part in item] if isinstance(item, tuple) else _part(item)
     return shown
 
 
-def _number(part: Any) -> Any:
-    return part.item() if isinstance(part, np.generic) else part
+def _part(part: Any) -> Any:
+    if isinstance(part, np.generic):
+        return part.item()
+    return _plain(part) if is_dataclass(part) else part
 
 
 def _built(kind: type[Any], data: object) -> Any:
     """A value of the dataclass `kind`; lists become tuples."""
     if not isinstance(data, Mapping):
-        raise StoreError(f"a {kind.__name__} must be a JSON object; this is a {type(data).__name__}")
+        raise StoreError(f"{_named(kind)} must be a JSON object; this is a {type(data).__name__}")
     checks = CHECKS[kind]
     unknown = [name for name in data if name not in checks]
     if unknown:
         raise StoreError(
-            f"a {kind.__name__} has no field {unknown[0]!r} here; "
+            f"{_named(kind)} has no field {unknown[0]!r} here; "
             "it may come from a newer version of Draftscope: update it to read this run"
         )
     missing = [field.name for field in fields(kind) if field.default is MISSING and field.name not in data]
     if missing:
-        raise StoreError(f"a {kind.__name__} lacks its field {missing[0]!r}; the stored run is damaged")
-    values = {name: tuple(item) if isinstance(item, list) else item for name, item in data.items()}
+        raise StoreError(f"{_named(kind)} lacks its field {missing[0]!r}; the stored run is damaged")
+    values = {name: _read(INNER[kind].get(name), item) for name, item in data.items()}
     for name, item in values.items():
         if not checks[name](item):
-            raise StoreError(f"the field {name!r} of a {kind.__name__} is {item!r}; the stored run is damaged")
+            raise StoreError(f"the field {name!r} of {_named(kind)} is {item!r}; the stored run is damaged")
     return kind(**values)
+
+
+def _named(kind: type[Any]) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def _read(inner: type[Any] | None, item: Any) -> Any:
+    """A field's value; `inner` is the dataclass that it is, or holds, if any."""
+    if isinstance(item, list):
+        return tuple(item if inner is None else [_built(inner, part) for part in item])
+    return item if inner is None or item is None or type(item) is not dict else _built(inner, item)
+
+
+def _inner(hint: Any) -> type[Any] | None:
+    """The dataclass in an annotation, if there is one."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint
+    return next(filter(None, map(_inner, get_args(hint))), None)
 
 
 def _check(hint: Any) -> Check:
@@ -163,7 +181,14 @@ def _check(hint: Any) -> Check:
     return lambda value: type(value) in kinds
 
 
+HINTS = {kind: get_type_hints(kind) for kind in (*NAMES, Decision, *EVIDENCE)}
+
 CHECKS: dict[type[Any], dict[str, Check]] = {
-    kind: {name: _check(hint) for name, hint in get_type_hints(kind).items()} for kind in (*NAMES, Decision)
+    kind: {name: _check(hint) for name, hint in hints.items()} for kind, hints in HINTS.items()
 }
 """Per class and field, what a value must be; `bool` is no number here."""
+
+INNER = {
+    kind: {name: inner for name, hint in hints.items() if (inner := _inner(hint))} for kind, hints in HINTS.items()
+}
+"""Per class and field, the dataclass that it is or holds."""

@@ -48,7 +48,7 @@ RUN_COLUMNS = (
     "versions",
 )
 OUTCOMES = ("accepted", "rejected", "unreached", "recovered", "bonus", "plain", "discarded")
-STEP_SECONDS = ("draft_seconds", "verify_seconds", "overhead_seconds", "at_seconds")
+STEP_SECONDS = ("draft_seconds", "verify_seconds", "overhead_seconds", "probe_seconds", "at_seconds")
 STEP_COLUMNS = (
     "run_id", "step", "context_length", "drafted", *OUTCOMES, "emitted", *STEP_SECONDS, "simulated", "lossless", "note",
     "seed",

@@ -72,7 +72,8 @@ class Figures:
 
     `recovered`, `bonus` and `plain` count the target's own tokens, discarded ones among them;
     `tokens_generated` is what was emitted; `near_ties` counts emitted tokens of a run at temperature 0
-    whose logit and the best other one were less than `NEAR_TIE` apart.
+    whose logit and the best other one were less than `NEAR_TIE` apart; `probe_seconds` is time for evidence,
+    which is in no other time.
     """
 
     tokens_generated: int
@@ -98,6 +99,7 @@ class Figures:
     draft_seconds: float
     verify_seconds: float
     overhead_seconds: float
+    probe_seconds: float
     draft_share: float | None
     verify_share: float | None
     overhead_share: float | None
@@ -151,7 +153,7 @@ class Tally:
         self._notes: Counter[str] = Counter()
         self._recent: deque[tuple[float, int, int, int]] = deque(maxlen=WINDOW_STEPS)
         self._emitted = self._discarded = self._steps = self._drafting_steps = self._drafted = self._near_ties = 0
-        self._draft_seconds = self._verify_seconds = self._overhead_seconds = 0.0
+        self._draft_seconds = self._verify_seconds = self._overhead_seconds = self._probe_seconds = 0.0
         self._at = self._prefill_seconds = 0.0
         self._simulated = False
         self._reason: FinishReason | None = None
@@ -195,6 +197,7 @@ class Tally:
         self._draft_seconds += step.draft_seconds
         self._verify_seconds += step.verify_seconds
         self._overhead_seconds += step.overhead_seconds
+        self._probe_seconds += step.probe_seconds
         self._at = step.at_seconds
         self._recent.append((seconds, len(step.emitted), n_drafted, n_accepted))
 
@@ -238,6 +241,7 @@ class Tally:
             draft_seconds=self._draft_seconds,
             verify_seconds=self._verify_seconds,
             overhead_seconds=self._overhead_seconds,
+            probe_seconds=self._probe_seconds,
             draft_share=ratio(self._draft_seconds, decode_seconds),
             verify_share=ratio(self._verify_seconds, decode_seconds),
             overhead_share=ratio(self._overhead_seconds, decode_seconds),

@@ -252,6 +252,11 @@ class Rows:
             self._laws[index] = law(self._logits[index], self._sampling)
         return self._laws[index]
 
+    def row(self, index: int) -> NDArray[np.floating]:
+        """The raw logits at position `index` of the step, shape (vocab,)."""
+        row: NDArray[np.floating] = self._logits[index]
+        return row
+
     def logit(self, index: int, token: int) -> float:
         """The raw logit of `token` at position `index` of the step."""
         return float(self._logits[index, token])

@@ -28,6 +28,7 @@ from engine.models import catalog
 from engine.models.backends import check_backend
 from engine.models.base import LoadedModel, Model, Progress
 from engine.models.vocabulary import check_vocabulary
+from engine.probe import check_probe
 from engine.sampling import Noise, Sampling
 from engine.values import Event
 
@@ -88,6 +89,8 @@ class RunSpec:
         What runs GGUF files: "auto", "numpy" or "ort"; see `engine.models.catalog.load`.
     exact_rows : bool
         Whether a row is to be the same, bit for bit, alone and in a block.
+    probe : int
+        Alternatives to keep of every step as its evidence, 0 (none) to 32; decides nothing.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class RunSpec:
     draft_call_seconds: float = 0.0
     backend: str = "auto"
     exact_rows: bool = True
+    probe: int = 0
 
     def to_json(self) -> str:
         """The spec as one JSON object."""
@@ -197,6 +201,7 @@ class BuiltRun:
             end_tokens=self.loaded.tokenizer.end_tokens,
             tokenizer=self.loaded.tokenizer,
             seed=self.spec.seed,
+            probe=self.spec.probe,
             cancelled=cancelled,
             **timing,
         )
@@ -267,6 +272,7 @@ def check(spec: RunSpec) -> None:
     PromptLookup(spec.ngram_max, match=spec.ngram_match)
     Noise(spec.seed)
     check_backend(spec.backend)
+    check_probe(spec.probe)
     NaiveThreshold(spec.acceptance_probability)
     if spec.length_policy not in LENGTH_POLICIES:
         raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")

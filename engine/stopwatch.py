@@ -12,13 +12,15 @@ class Stopwatch:
 
     Examples
     --------
-    >>> times = iter([0.0, 2.0, 10.0, 11.0])
+    >>> times = iter([0.0, 2.0, 10.0, 11.0, 15.0])
     >>> watch = Stopwatch(lambda: next(times))
     >>> watch.lap()
     2.0
     >>> watch.resume()
     >>> watch.lap(), watch.total
     (1.0, 3.0)
+    >>> watch.aside(), watch.total
+    (4.0, 3.0)
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -31,6 +33,12 @@ class Stopwatch:
         now = self._clock()
         seconds, self._since = now - self._since, now
         self.total += seconds
+        return seconds
+
+    def aside(self) -> float:
+        """Seconds since the last lap or `resume`, which are left out of `total`."""
+        now = self._clock()
+        seconds, self._since = now - self._since, now
         return seconds
 
     def resume(self) -> None:

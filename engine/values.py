@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.evidence import Evidence, Term
 from engine.sampling import Law
 
 __all__ = [
@@ -66,7 +67,8 @@ class Draft:
 class Tested:
     """How a rule judged one drafted token.
 
-    `draw` is the uniform number held against `accept_prob`; None where the rule drew none.
+    `draw` is the uniform number held against `accept_prob`; None where the rule drew none. `terms` are
+    the numbers that stand in the rule's `formula` and are no field here.
     """
 
     accepted: bool
@@ -74,6 +76,7 @@ class Tested:
     target_prob: float
     accept_prob: float
     draw: float | None
+    terms: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,9 @@ class Step:
 
     `context_length` counts the tokens before the step; `at_seconds` is the run's clock at its
     end (prefill included, time in which the caller held the run excluded).
+
+    `evidence` is what a probe kept of the step, None without one; making it took `probe_seconds`, which
+    are in no other time of the step and not in `at_seconds`.
     """
 
     index: int
@@ -194,6 +200,8 @@ class Step:
     overhead_seconds: float
     at_seconds: float
     note: str = ""
+    evidence: Evidence | None = None
+    probe_seconds: float = 0.0
 
     @property
     def n_drafted(self) -> int:

@@ -1,10 +1,11 @@
 // ---------------------------------------------------------------------------------------------
-// inspector.js: what the tooltip is about: the token or figure under the mouse, the finger or the keyboard.
+// inspector.js: what the tooltip is about: the token or figure under the mouse, the finger or the keyboard; and which
+// token is chosen, to be explained in the panel.
 // ---------------------------------------------------------------------------------------------
 
 class Inspector {
-  constructor(live, stream, tooltip) {
-    Object.assign(this, {live, stream, tooltip});
+  constructor(live, stream, tooltip, steps) {
+    Object.assign(this, {live, stream, tooltip, steps});
     const owner = (event) => event.target.closest?.('.stream .token, [data-explain]');
     live.addEventListener('pointerover', (event) => {
       if (event.pointerType === 'mouse' && !tooltip.pinned) this.inspect(owner(event));
@@ -12,6 +13,10 @@ class Inspector {
     live.addEventListener('pointerleave', () => tooltip.pinned || tooltip.hide());
     live.addEventListener('click', (event) => {
       const clicked = owner(event);
+      if (clicked && stream.box.contains(clicked)) {
+        tooltip.hide();
+        return clicked === steps.token ? steps.close() : steps.choose(clicked);
+      }
       const again = clicked && clicked === tooltip.owner && tooltip.pinned;
       this.inspect(again ? null : clicked, {pinned: true});
     });
@@ -33,16 +38,14 @@ class Inspector {
   }
 
   key(event) {
-    const {stream, tooltip} = this;
-    if (event.key === 'Escape') return tooltip.hide();
-    if (event.target !== stream.box || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
+    const {stream, steps, tooltip} = this;
+    if (event.key === 'Escape') return tooltip.owner ? tooltip.hide() : steps.close();
+    const within = event.target === stream.box || steps.explain.root.contains(event.target);
+    if (!within || !/^Arrow(Left|Right|Up|Down)$/.test(event.key)) return;
     event.preventDefault();
-    const here = stream.box.contains(tooltip.owner) ? tooltip.owner : null;
-    const next = stream.neighbour(here, event.key === 'ArrowRight');
-    if (!next) return;
-    stream.stay();
-    next.scrollIntoView({block: 'nearest'});
-    this.inspect(next, {pinned: true, spoken: true});
+    tooltip.hide();
+    if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') steps.move(event.key === 'ArrowRight', true);
+    else steps.moveStep(event.key === 'ArrowDown', true);
   }
 
   inspect(owner, {pinned = false, spoken = false} = {}) {
@@ -57,6 +60,7 @@ class Inspector {
 
   // The tokens of a step are replaced when the guess meets its fate; the tooltip goes on with the new one.
   keep() {
+    this.steps.keep();
     const {owner, pinned} = this.tooltip;
     if (owner && !owner.isConnected) this.inspect(this.stream.tokenLike(owner.dataset), {pinned});
     else this.place();

@@ -13,7 +13,10 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | tokens.js | a decision -> token spans |
 | stream.js | the token stream: chunks, guesses and their fate, following the end |
 | tooltip.js | what happened to a token, in words and numbers |
-| inspector.js | which token or figure the tooltip is about |
+| inspector.js | which token or figure the tooltip is about, which token is chosen |
+| alternatives.js | the deciding position of a step: bars, the draw, the distance of the laws |
+| explain.js | the panel that explains a step, from its data, wherever that comes from |
+| steps.js | the chosen token's step, fetched for the panel |
 | figures.js | state, badges, figures, share of time, legend |
 | plots.js | what the four charts show, as Plotly traces and layouts |
 | charts.js | their life: made once, updated in place, coloured by the theme |
@@ -41,6 +44,9 @@ SCRIPTS = (
     "stream.js",
     "tooltip.js",
     "inspector.js",
+    "alternatives.js",
+    "explain.js",
+    "steps.js",
     "figures.js",
     "plots.js",
     "charts.js",
@@ -55,7 +61,7 @@ def _asset(name: str) -> str:
 _component = st.components.v2.component(
     "draftscope_live",
     html=_asset("live.html"),
-    css=_asset("live.css"),
+    css=_asset("live.css") + _asset("explain.css"),
     js="\n".join(_asset(name) for name in SCRIPTS),
 )
 
@@ -99,7 +105,8 @@ def live_view(
     A test in a browser can rely on these attributes: on `.live` `data-run`, `data-shown` (entries drawn),
     `data-state` ("idle", the server's word, or "lost" for a run that it no longer has; "finished" only
     once all is drawn) and `data-connection` ("ok", "retrying", "gone"); on every `.stream .token`
-    `data-step`, `data-position`, `data-outcome`, `data-token` and `data-discarded`. A function
+    `data-step`, `data-position`, `data-outcome`, `data-token` and `data-discarded`; on `.explain`
+    `data-step` and `data-position` of what it shows. A function
     `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.
     """
     routes = f"{prefix.rstrip('/')}/draftscope"
@@ -110,6 +117,7 @@ def live_view(
             "mode": mode,
             "finished": finished,
             "events": f"{routes}/runs/{quote(run_id, safe='')}/events" if run_id else "",
+            "steps": f"{routes}/runs/{quote(run_id, safe='')}/steps" if run_id else "",
             "plotly": f"{routes}/plotly.min.js?v={version('plotly')}",
         },
         on_done_change=_rerun,

@@ -155,6 +155,17 @@ class Stream {
     return span;
   }
 
+  // The first visible token of the next step, or of the one before; from no token, the first one in sight.
+  neighbourStep(span, forwards) {
+    if (!span) return this.firstInSight();
+    let step = span.parentElement;
+    while ((step = this.beyond(step, forwards ? 'nextElementSibling' : 'previousElementSibling'))) {
+      const token = [...step.children].find((child) => child.matches('.token') && child.checkVisibility());
+      if (token) return token;
+    }
+    return span;
+  }
+
   // The step after this one that has tokens, in the next chunk if this one ends.
   beyond(step, way) {
     let next = step;

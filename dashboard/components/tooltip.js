@@ -85,10 +85,14 @@ class Tooltip {
     this.bubble.hidden = true;
   }
 
+  say(words) {
+    this.spoken.textContent = words;
+  }
+
   // For a screen reader: only where the keyboard asked, or every move of the mouse would be read out.
   speak() {
-    this.spoken.textContent = [...this.bubble.querySelectorAll('.tip-text, .tip-outcome, .tip-words')]
-      .map((node) => node.textContent).join(', ') || this.bubble.textContent;
+    this.say([...this.bubble.querySelectorAll('.tip-text, .tip-outcome, .tip-words')]
+      .map((node) => node.textContent).join(', ') || this.bubble.textContent);
   }
 
   // Below its owner, or above it where the window ends; never beyond the sides of the view.

@@ -19,7 +19,8 @@ class View {
     this.stream = new Stream(find('.stream'), find('.jump'));
     this.charts = new Charts(this.live, root);
     this.tooltip = new Tooltip(find('.tooltip'), this.live, find('.spoken'));
-    this.inspector = new Inspector(this.live, this.stream, this.tooltip);
+    this.steps = new Steps(find('.board'), find('.explain'), this.stream, (words) => this.tooltip.say(words));
+    this.inspector = new Inspector(this.live, this.stream, this.tooltip, this.steps);
     this.toggle = find('.show-rejected');
     writeLegend(find('.legend'), find('.glossary'));
     this.toggle.addEventListener('change', () => this.showRejected(this.toggle.checked));
@@ -49,6 +50,7 @@ class View {
     this.announcements = 0;
     this.tooltip.hide();
     this.stream.clear();
+    this.steps.open(data.steps);
     this.charts.clear(data.run);
     Object.assign(this.live.dataset, {run: data.run ?? '', shown: 0, state: data.run ? 'starting' : 'idle'});
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from engine.evidence import Source
 from engine.sampling import Noise, Rows
 from engine.values import Draft, Verdict
 
@@ -25,6 +26,11 @@ class AcceptanceRule(Protocol):
         Where it comes from.
     greedy_draft : bool
         Whether the rule wants the draft's argmax rather than a draw from the draft's law.
+    formula : str
+        Its test, for a reader: the names of `Tested`'s fields and of its `terms` stand in braces, and
+        numbers take their place. May be missing; then none is shown.
+    replacement : {"target", "residual"}
+        The law that it draws the replacement of a refused token from. May be missing, too.
     """
 
     name: str
@@ -32,6 +38,8 @@ class AcceptanceRule(Protocol):
     guarantee: str
     source: str
     greedy_draft: bool
+    formula: str
+    replacement: Source
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """Judge the drafted tokens in order, up to the first that is refused.

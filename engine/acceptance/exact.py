@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.evidence import Source
 from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sparse
 from engine.values import Draft, Tested, Verdict
 
-__all__ = ["ExactRejection", "residual"]
+__all__ = ["ExactRejection", "residual", "tested"]
 
 TINY_MASS = 1e-12
 """A residual of less mass than this is rounding error: its rejection had probability 0."""
@@ -35,22 +36,35 @@ class ExactRejection:
     guarantee = "The emitted text has exactly the target's law, whatever the draft proposes."
     source = "Leviathan et al. 2023, arXiv 2211.17192, Algorithm 1; Chen et al. 2023, arXiv 2302.01318"
     greedy_draft = False
+    formula = "min(1, {target_prob} / {draft_prob}) = {accept_prob}"
+    replacement: Source = "residual"
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """See `AcceptanceRule.judge`."""
-        tested: list[Tested] = []
+        tests: list[Tested] = []
         for index, (token, draft_law) in enumerate(zip(draft.tokens, draft.laws, strict=True)):
             target_law = rows.law(index)
-            draft_prob, target_prob = draft_law.prob(token), target_law.prob(token)
             draw = noise.uniform(start + index, Purpose.ACCEPT)
-            accepted = draw * draft_prob < target_prob  # Algorithm 1: r_i <= p_i(x) / q_i(x)
-            tested.append(Tested(accepted, draft_prob, target_prob, min(1.0, target_prob / draft_prob), draw))
-            if not accepted:
+            tests.append(tested(token, draft=draft_law, target=target_law, draw=draw))
+            if not tests[-1].accepted:
                 recovered = residual(target_law, draft_law).draw(noise.uniform(start + index, Purpose.TARGET))
-                return Verdict(tuple(tested), recovered)
+                return Verdict(tuple(tests), recovered)
         n_drafted = len(draft.tokens)
         extra = rows.law(n_drafted).draw(noise.uniform(start + n_drafted, Purpose.TARGET))
-        return Verdict(tuple(tested), extra)
+        return Verdict(tuple(tests), extra)
+
+
+def tested(token: int, *, draft: Law, target: Law, draw: float) -> Tested:
+    """The exact rule's test of one drafted token.
+
+    Examples
+    --------
+    >>> tested(0, draft=Dense(np.array([0.5, 0.5])), target=Dense(np.array([0.25, 0.75])), draw=0.4).accepted
+    True
+    """
+    draft_prob, target_prob = draft.prob(token), target.prob(token)
+    accepted = draw * draft_prob < target_prob  # Algorithm 1: r_i <= p_i(x) / q_i(x)
+    return Tested(accepted, draft_prob, target_prob, min(1.0, target_prob / draft_prob), draw)
 
 
 def residual(target: Law, draft: Law) -> Law:
@@ -75,7 +89,10 @@ def residual(target: Law, draft: Law) -> Law:
     else:
         left = np.maximum(left - draft.probs, 0.0)
     mass = left.sum()
-    return Dense(left / mass) if mass > TINY_MASS else target
+    if mass <= TINY_MASS:
+        return target
+    left /= mass
+    return Dense(left)
 
 
 def _room(target: Sparse, draft: Law) -> int:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 
 from engine.errors import DraftError, SettingError
+from engine.evidence import Source, Term
 from engine.sampling import Noise, Purpose, Rows
 from engine.values import Draft, Tested, Verdict
 
@@ -27,6 +28,10 @@ __all__ = ["NO_LOGITS", "NaiveThreshold"]
 NO_LOGITS = (
     "the naive rule compares raw logits, and this drafter has none; choose a model as the drafter, or the exact rule"
 )
+
+
+LARGEST_EXPONENT = 709.0
+"""What exp still gives a float of."""
 
 
 class NaiveThreshold:
@@ -60,6 +65,11 @@ class NaiveThreshold:
     )
     source = "A rule found in the wild; compare arXiv 2211.17192 and arXiv 2302.01318"
     greedy_draft = True
+    formula = (
+        "exp({draft_logit} - {target_logit}) = {quotient}, "
+        "and more than 1 / (1 - {acceptance_probability}) = {threshold} is asked for"
+    )
+    replacement: Source = "target"
 
     def __init__(self, acceptance_probability: float = 0.1) -> None:
         if not 0 <= acceptance_probability < 1:
@@ -72,17 +82,33 @@ class NaiveThreshold:
         """The rule's test, taken in logarithms so that no exponential overflows."""
         return draft_logit - target_logit > -math.log1p(-self.acceptance_probability)
 
+    def _terms(self, draft_logit: float, target_logit: float) -> tuple[Term, ...]:
+        difference = draft_logit - target_logit
+        return (
+            Term("draft_logit", _finite(draft_logit)),
+            Term("target_logit", _finite(target_logit)),
+            Term("quotient", math.exp(difference) if difference < LARGEST_EXPONENT else None),
+            Term("acceptance_probability", self.acceptance_probability),
+            Term("threshold", 1 / (1 - self.acceptance_probability)),
+        )
+
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """See `AcceptanceRule.judge`."""
         if draft.tokens and draft.logits is None:
             raise DraftError(NO_LOGITS)
         tested: list[Tested] = []
         for index, (token, draft_logit) in enumerate(zip(draft.tokens, draft.logits or (), strict=True)):
-            accepted = self.accepts(draft_logit, rows.logit(index, token))
+            target_logit = rows.logit(index, token)
+            accepted = self.accepts(draft_logit, target_logit)
             draft_prob, target_prob = draft.laws[index].prob(token), rows.law(index).prob(token)
-            tested.append(Tested(accepted, draft_prob, target_prob, float(accepted), None))
+            terms = self._terms(draft_logit, target_logit)
+            tested.append(Tested(accepted, draft_prob, target_prob, float(accepted), None, terms))
             if not accepted:
                 break
         n_accepted = sum(test.accepted for test in tested)
         token = rows.law(n_accepted).draw(noise.uniform(start + n_accepted, Purpose.TARGET))
         return Verdict(tuple(tested), token)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

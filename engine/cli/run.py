@@ -67,6 +67,8 @@ def add_parser(commands: Any) -> None:
     )
     option("--exact-rows", action=argparse.BooleanOptionalAction, default=DEFAULT.exact_rows,
            help="rows that are the same, bit for bit, alone and in a block")  # fmt: skip
+    option("--probe", type=int, default=DEFAULT.probe, metavar="N",
+           help="keep N alternatives of every step, for `runs explain` (default %(default)s: none)")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group(required=True)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")

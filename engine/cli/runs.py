@@ -1,4 +1,4 @@
-"""`python -m engine runs`: the history of runs: list, show, export as CSV, delete."""
+"""`python -m engine runs`: the history of runs: list, show, explain a step, export as CSV, delete."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from engine.cli.explain import explained
 from engine.cli.joined import joined_text
 from engine.cli.paint import safe
 from engine.cli.summary import number, summary
 from engine.cli.table import table
+from engine.errors import SettingError
+from engine.explain import explain
 from engine.export import runs_csv, steps_csv, tokens_csv, write_csv
 from engine.store import RunStore, StoredRun
 from engine.values import Event, Step
@@ -27,7 +30,7 @@ RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser's commands."""
-    parser = commands.add_parser("runs", help="list, show, export or delete kept runs", allow_abbrev=False)
+    parser = commands.add_parser("runs", help="list, show, explain, export or delete kept runs", allow_abbrev=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(name: str, help: str, handler: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
@@ -38,6 +41,9 @@ def add_parser(commands: Any) -> None:
     action("list", "name all runs, the newest first", _list)
     show = action("show", "tell all that is known of a run", _show)
     show.add_argument("run_id", metavar="ID", help="a run's id, or its beginning")
+    why = action("explain", "tell why every token of a step is there", _explain)
+    why.add_argument("run_id", metavar="ID", help="a run's id, or its beginning")
+    why.add_argument("step", metavar="STEP", type=int, help="which step, counted from 1 as on the page")
     export = action("export", "write runs as CSV", _export)
     export.add_argument("run_ids", metavar="ID", nargs="*", help="the runs to write; all of them by default")
     export.add_argument("--csv", metavar="FILE", required=True, help="is replaced if it is there; - is standard output")
@@ -112,6 +118,20 @@ def _show(arguments: argparse.Namespace) -> int:
         print(_indented(table(columns, rows, right=frozenset(columns))))
     print("\ntext\n" + safe(_text(store, run)))
     return 0
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    store = RunStore()
+    run = store.get(arguments.run_id)
+    steps = [event for event in store.events(run.id, exact=True) if isinstance(event, Step)]
+    if not 1 <= arguments.step <= len(steps):
+        raise SettingError(f"the run {run.id} has no step {arguments.step}; it has {_steps_told(len(steps))}")
+    print(safe(explained(explain(steps[arguments.step - 1], rule=run.spec.rule))))
+    return 0
+
+
+def _steps_told(n_steps: int) -> str:
+    return f"the steps 1 to {n_steps}" if n_steps else "none"
 
 
 def _text(store: RunStore, run: StoredRun) -> str:

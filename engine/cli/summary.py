@@ -49,6 +49,8 @@ def summary(record: Mapping[str, Any]) -> str:
         f"{record['prefill_seconds']:.3f} s of prefill; {record['total_time']:.3f} s in all",
         f"time{time}": TIMES.format(**record),
     }
+    if record.get("probe_seconds"):
+        lines["explaining"] = f"{record['probe_seconds']:.3f} s for the probe, in no other time"
     if record["near_ties"]:
         lines["near-ties"] = f"{record['near_ties']} tokens whose logit led by less than rounding may shift"
     if not record["identities_ok"]:

@@ -86,3 +86,27 @@ def test_a_run_that_could_not_start_is_finished_with_its_error():
     log.fail("no such model")
     answer = json.loads(log.since(0))
     assert (answer["state"], answer["reason"], answer["error"]) == ("finished", "error", "no such model")
+
+
+def test_a_step_is_explained_on_demand_with_six_digits():
+    log, events = filled_log(max_tokens=20, seed=3, probe=4)
+    for step in (event for event in events if isinstance(event, Step)):
+        told = json.loads(log.step(step.index))
+        assert told["positions"][0]["words"]
+        assert [row["token"] for row in told["choice"]["alternatives"]] == [
+            row.token for row in step.evidence.choice.alternatives
+        ]
+        assert told["choice"]["target_entropy"] == float(f"{step.evidence.choice.target_entropy:.6g}")
+    assert log.step(len(events)) is None
+
+
+def test_a_step_is_explained_by_the_rule_of_its_run():
+    log, _ = filled_log(max_tokens=4, rule="naive")
+    told = json.loads(log.step(0))
+    assert (told["rule"], told["choice"], told["positions"][0]["formula"]) == ("naive", None, "")
+
+
+def test_evidence_makes_no_answer_larger():
+    probed, bare = (filled_log(max_tokens=40, seed=3, probe=n)[0] for n in (8, 0))
+    sizes = [[len(json.dumps(entry)) for entry in json.loads(log.since(0))["entries"]] for log in (probed, bare)]
+    assert sum(sizes[0]) < 1.05 * sum(sizes[1])

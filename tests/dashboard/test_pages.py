@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.controls import PROBE
 from dashboard.runner import MOST_ACTIVE, registry
 from engine import RunSpec, RunStore, build
 
@@ -70,6 +71,7 @@ def test_run_starts_what_the_sidebar_says():
     spec = run_of(app).spec
     assert (spec.draft_length, spec.max_tokens, spec.seed, spec.temperature) == (2, 17, 5, 0.5)
     assert (spec.target, spec.drafter, spec.rule) == ("markov", "model", "exact")
+    assert spec.probe == PROBE
 
 
 def test_pause_step_resume_stop():
@@ -201,3 +203,10 @@ def saved(**settings):
         for event in build(spec).events():
             writer.add(event)
     return writer.run_id
+
+
+def test_decisions_are_not_explained_if_that_is_switched_off():
+    app = opened()
+    app.toggle(key="explain").set_value(False)
+    app.button(key="go").click().run()
+    assert run_of(app).spec.probe == 0

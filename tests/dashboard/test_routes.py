@@ -1,6 +1,7 @@
 """The routes, through the real app."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -104,3 +105,20 @@ def test_a_store_that_cannot_be_read_is_no_missing_run(client, tmp_path, monkeyp
     answer = client.get("/draftscope/runs/abc/events")
     assert answer.status_code == 503
     assert answer.json()["error"]
+
+
+def test_a_step_is_explained_from_memory_and_from_the_store(client):
+    run = registry.start(replace(SPEC, probe=4), "tab")
+    run.join(10)
+    live = client.get(f"/draftscope/runs/{run.id}/steps/1").json()
+    registry._runs.clear()
+    assert client.get(f"/draftscope/runs/{run.id}/steps/1").json() == live
+    assert live["step"] == 1
+    assert len(live["choice"]["alternatives"]) == 4
+
+
+@pytest.mark.parametrize("path", ["{run}/steps/999", "nobody/steps/0"])
+def test_a_step_that_is_not_there_is_not_found(client, path):
+    run = registry.start(SPEC, "tab")
+    run.join(10)
+    assert client.get(f"/draftscope/runs/{path.format(run=run.id)}").status_code == 404

@@ -20,11 +20,13 @@ OF_THE_PAGE = {"streamlit", "plotly", "pandas", "dashboard"}
 ARROWS = {
     "engine.errors": (),
     "engine.sampling": ("errors",),
-    "engine.values": ("errors", "sampling"),
+    "engine.evidence": (),
+    "engine.values": ("errors", "evidence", "sampling"),
+    "engine.laws": ("sampling",),
     "engine.lengths": ("errors",),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "values"),
-    "engine.acceptance": ("acceptance", "errors", "sampling", "values"),
+    "engine.acceptance": ("acceptance", "errors", "evidence", "sampling", "values"),
     "engine.drafters": (
         "drafters", "errors", "models.attention", "models.base", "models.packed", "models.rope", "models.threads",
         "sampling", "values",
@@ -33,13 +35,18 @@ ARROWS = {
     "engine.text": ("models.base", "values"),
     "engine.output": ("models.base", "text", "values"),
     "engine.stopwatch": ("models.base",),
+    "engine.probe": ("acceptance", "errors", "evidence", "laws", "output", "sampling", "values"),
+    "engine.checks": ("acceptance", "drafters.base", "errors", "models.base", "values"),
+    "engine.decisions": ("output", "sampling", "values"),
     "engine.decode": (
-        "acceptance", "drafters.base", "errors", "lengths", "models.base", "output", "sampling", "stopwatch", "text",
-        "values",
+        "acceptance", "checks", "decisions", "drafters.base", "errors", "lengths", "models.base", "output", "probe",
+        "sampling", "stopwatch", "text", "values",
     ),
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
-    "engine.spec": ("acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "sampling", "values"),
+    "engine.spec": (
+        "acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "probe", "sampling", "values",
+    ),
 }  # fmt: skip
 
 

@@ -74,6 +74,10 @@ def test_what_is_no_event_is_not_written():
 
 START = event_to_object(Started("target", "none", "exact", True, 0, (1,)))
 STEP = event_to_object(sample_step(0, 3, 0.0))
+CHOICE = {
+    "position": 0, "drawn_from": "target", "drawn_prob": 1.0, "drawn_below": 0.0, "draw": 0.5, "target_entropy": 0.0,
+    "draft_entropy": None, "total_variation": None, "alternatives": [], "target_others": 0.0,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -92,6 +96,12 @@ STEP = event_to_object(sample_step(0, 3, 0.0))
         ({**STEP, "decisions": [{**STEP["decisions"][0], "entropy": 1.0}]}, "Decision has no field 'entropy'"),
         ({**STEP, "decisions": [3]}, "a Decision must be a JSON object"),
         ({**STEP, "decisions": 3}, "'decisions' of a Step"),
+        ({**STEP, "evidence": 3}, "'evidence' of a Step is 3"),
+        ({**STEP, "evidence": {}}, "an Evidence lacks its field 'choice'"),
+        ({**STEP, "evidence": {"choice": {"place": 1}}}, "a Choice has no field 'place'.*newer version"),
+        ({**STEP, "evidence": {"choice": {}, "positions": [3]}}, "a Choice lacks its field"),
+        ({**STEP, "evidence": {"choice": CHOICE, "positions": [3]}}, "a PositionEvidence must be a JSON object"),
+        ({**STEP, "evidence": {"choice": {**CHOICE, "drawn_from": "draft"}}}, "'drawn_from' of a Choice is 'draft'"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_words(data, words):

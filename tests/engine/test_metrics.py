@@ -33,7 +33,9 @@ def step(fates, at_seconds=0.0, *, index=0, note="", margin=None):
         )
     n_emitted = sum(decision.target_token is not None and not decision.discarded for decision in decisions)
     draft_seconds = 0.0 if fates == "P" else 0.25
-    return Step(index, 1, tuple(decisions), (7,) * n_emitted, draft_seconds, 1.0, 0.125, at_seconds, note)
+    return Step(
+        index, 1, tuple(decisions), (7,) * n_emitted, draft_seconds, 1.0, 0.125, at_seconds, note, probe_seconds=0.0625
+    )
 
 
 BY_HAND = [
@@ -77,6 +79,7 @@ def test_run_worked_by_hand():
         draft_seconds=1.0,
         verify_seconds=5.0,
         overhead_seconds=0.625,
+        probe_seconds=5 * 0.0625,
         draft_share=1 / 6.625,
         verify_share=5 / 6.625,
         overhead_share=0.625 / 6.625,

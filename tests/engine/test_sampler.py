@@ -221,3 +221,9 @@ def test_a_law_of_places_is_a_law_of_the_tokens_in_them():
     some = Sparse.over(tokens, Dense(np.array([0.5, 0.0, 0.5])))
     assert [some.prob(token) for token in (3, 7, 9, 4, 99)] == [0.5, 0.0, 0.5, 0.0, 0.0]
     assert some.draw(0.7) == 9
+
+
+def test_rows_hand_over_the_raw_logits_of_a_position():
+    logits = np.array([[1.0, 2.0], [3.0, -np.inf]])
+    rows = Rows(logits, Sampling(temperature=0.5))
+    assert [rows.row(index).tolist() for index in range(2)] == logits.tolist()

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from engine.cli.main import main
-from engine.spec import RunSpec
+from engine.spec import RunSpec, build
 from engine.store import RunStore
 from engine.values import Decision, Step
 from tests.engine.kept_runs import write
@@ -180,3 +180,35 @@ def test_a_store_that_cannot_be_used_is_told(home, capsys):
     (home / "data" / "runs.sqlite").write_bytes(b"no database" * 100)
     assert main(["runs", "list"]) == 2
     assert "no run store" in capsys.readouterr().err
+
+
+def test_explain_tells_why_every_token_of_a_step_is_there(capsys):
+    spec = RunSpec(prompt="The draft model", max_tokens=12, seed=3, probe=4)
+    events = list(build(spec).events())
+    write(RunStore(), events, spec, run_id="abc1")
+    assert main(["runs", "explain", "abc", "2"]) == 0
+    out = capsys.readouterr().out
+    step = [event for event in events if isinstance(event, Step)][1]
+    assert out.startswith(f"step 2, behind {step.context_length} tokens")
+    for decision in step.decisions:
+        assert f"{decision.position + 1}. “" in out
+        assert decision.outcome in out
+    lines = out.splitlines()
+    head = next(place for place, line in enumerate(lines) if line.split() == ["token", "draft", "target", "residual"])
+    assert len(lines) - head - 2 == len(step.evidence.choice.alternatives)
+    assert lines[-1].split()[:3] == ["all", "other", "tokens"]
+
+
+def test_explain_of_a_run_without_a_probe_says_so(capsys):
+    keep("abc1")
+    assert main(["runs", "explain", "abc1", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "were not recorded: `--probe 8`" in out
+    assert "it is kept with probability" in out
+
+
+@pytest.mark.parametrize("step", ["0", "7", "-1"])
+def test_explain_names_the_steps_that_there_are(step, capsys):
+    keep("abc1")
+    assert main(["runs", "explain", "abc1", step]) == 2
+    assert "it has the steps 1 to 6" in capsys.readouterr().err

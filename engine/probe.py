@@ -1,0 +1,149 @@
+"""The probe: it watches a step and keeps the evidence of it. It decides nothing and draws nothing of its own.
+
+All of its cost is in here, and the loop counts it apart (`Step.probe_seconds`).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+from engine.acceptance.base import AcceptanceRule
+from engine.acceptance.exact import ExactRejection, residual, tested
+from engine.errors import SettingError
+from engine.evidence import MOST_ALTERNATIVES, Alternative, Choice, Evidence, ExactTest, PositionEvidence, Source
+from engine.laws import below, entropy, highest, probs_at, top, total_variation
+from engine.output import Output
+from engine.sampling import Law, Noise, OneHot, Purpose, Rows
+from engine.values import Draft, Verdict
+
+__all__ = ["Probe", "check_probe"]
+
+
+def check_probe(n_alternatives: int) -> None:
+    """Refuse a number of alternatives that cannot be kept; 0 switches the probe off.
+
+    Raises
+    ------
+    SettingError
+        If it is no whole number from 0 to `MOST_ALTERNATIVES`.
+    """
+    if not (isinstance(n_alternatives, Integral) and 0 <= n_alternatives <= MOST_ALTERNATIVES):
+        raise SettingError(
+            f"the probe is {n_alternatives}; it must be a whole number from 0 (off) to {MOST_ALTERNATIVES}: "
+            "how many alternatives to keep of every step"
+        )
+
+
+class Probe:
+    """Makes the evidence of one run's steps.
+
+    Parameters
+    ----------
+    n_alternatives : int
+        Rows of alternatives to keep of a step, at least 1; the guess and the token that was taken are kept
+        in any case.
+    rule : AcceptanceRule
+        Its `formula` and `replacement` are shown, if it has them.
+    output : Output
+        Gives the texts of tokens.
+    """
+
+    def __init__(self, n_alternatives: int, rule: AcceptanceRule, output: Output) -> None:
+        self._n_alternatives = n_alternatives
+        self._formula: str = getattr(rule, "formula", "")
+        self._replacement: Source = getattr(rule, "replacement", "")
+        self._compares = rule.name != ExactRejection.name
+        self._output = output
+
+    def evidence(self, draft: Draft, rows: Rows, verdict: Verdict, *, noise: Noise, start: int) -> Evidence:
+        """The evidence of a step that was judged, and of which nothing is committed yet.
+
+        Parameters
+        ----------
+        draft, rows, noise, start
+            As the rule got them; see `AcceptanceRule.judge`.
+        verdict : Verdict
+            What the rule said.
+        """
+        positions = []
+        for position, test in enumerate(verdict.tested):
+            exact = self._exact_test(position, draft, rows, noise, start) if self._compares else None
+            if test.terms or exact:
+                positions.append(PositionEvidence(position, test.terms, exact))
+        return Evidence(self._choice(draft, rows, verdict, noise, start), self._formula, tuple(positions))
+
+    def _exact_test(self, position: int, draft: Draft, rows: Rows, noise: Noise, start: int) -> ExactTest:
+        token, draft_law, target_law = draft.tokens[position], draft.laws[position], rows.law(position)
+        draw = noise.uniform(start + position, Purpose.ACCEPT)
+        test = tested(token, draft=draft_law, target=target_law, draw=draw)
+        if not test.accepted:
+            token = residual(target_law, draft_law).draw(noise.uniform(start + position, Purpose.TARGET))
+        return ExactTest(test.accept_prob, draw, test.accepted, token, self._text(draft.tokens[:position], token))
+
+    def _choice(self, draft: Draft, rows: Rows, verdict: Verdict, noise: Noise, start: int) -> Choice:
+        position = verdict.n_accepted
+        target = rows.law(position)
+        guess = draft.laws[position] if position < len(draft.tokens) else None
+        left = None if guess is None else residual(target, guess)
+        source: Source = "target" if left is None else self._replacement
+        drawn_from = {"target": target, "residual": left}.get(source)
+        tokens = self._alternatives(position, draft, rows, verdict.token, [target, guess, left])
+        target_probs, draft_probs, residual_probs = (
+            None if law is None else [float(prob) for prob in probs_at(law, tokens)] for law in (target, guess, left)
+        )
+        assert target_probs is not None
+        greedy = isinstance(target, OneHot)
+        return Choice(
+            position,
+            source,
+            None if drawn_from is None else drawn_from.prob(verdict.token),
+            None if drawn_from is None else below(drawn_from, verdict.token),
+            None if drawn_from is None else noise.uniform(start + position, Purpose.TARGET),
+            entropy(target),
+            None if guess is None else entropy(guess),
+            None if guess is None else total_variation(target, guess),
+            tuple(
+                Alternative(
+                    token,
+                    self._text(draft.tokens[:position], token),
+                    target_probs[place],
+                    None if draft_probs is None else draft_probs[place],
+                    None if residual_probs is None else residual_probs[place],
+                    rows.logit(position, token) if greedy else None,
+                )
+                for place, token in enumerate(tokens)
+            ),
+            _others(target_probs),
+            None if draft_probs is None else _others(draft_probs),
+            None if residual_probs is None else _others(residual_probs),
+        )
+
+    def _alternatives(self, position: int, draft: Draft, rows: Rows, taken: int, laws: list[Law | None]) -> list[int]:
+        """The tokens to keep: the one that was taken, the guess, and the most probable ones under any of the laws."""
+        n, target = self._n_alternatives, rows.law(position)
+        certain = list(dict.fromkeys([taken, *draft.tokens[position : position + 1]]))
+        if isinstance(target, OneHot):
+            row = rows.row(position)
+            found = [int(token) for token in highest(row, n) if row[token] > -float("inf")]
+            rank = {token: rows.logit(position, token) for token in [*found, *certain]}
+            order = rank
+        else:
+            known = [law for law in laws if law is not None]
+            found = [token for law in known for token in top(law, n)]
+            rank = {token: max(law.prob(token) for law in known) for token in found}
+            order = {token: target.prob(token) for token in [*found, *certain]}
+        best = sorted(set(found) - set(certain), key=lambda token: (-rank[token], token))
+        kept = [*certain, *best[: max(0, n - len(certain))]]
+        return sorted(kept, key=lambda token: (-order[token], token))
+
+    def _text(self, before: tuple[int, ...], token: int) -> str:
+        """How a token would be shown behind some others; "" for one without a text, which nobody may ever emit."""
+        try:
+            return self._output.peek([*before, token])[-1]
+        except Exception:  # whatever a tokenizer of the user's raises for an id that it does not know
+            return ""
+
+
+def _others(probs: list[float]) -> float:
+    """The mass that is not in `probs`."""
+    return max(0.0, 1.0 - sum(probs))
