@@ -170,7 +170,7 @@ class RunStore:
             for run in added:
                 if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone():
                     raise StoreError(
-                        f"there is a run {run.id} already; delete it first if the one of the file is to take its place. "
+                        f"there is a run {run.id} already; delete it first if that of the file is to take its place. "
                         "Nothing was imported"
                     )
                 _insert(connection, run)

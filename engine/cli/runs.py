@@ -158,8 +158,7 @@ def _export(arguments: argparse.Namespace) -> int:
         _tell_unreadable(store)
     name = arguments.csv if arguments.jsonl is None else arguments.jsonl
     if arguments.jsonl is not None:
-        lines = (line for run in runs for line in run_jsonl(run, store.events(run.id, exact=True)))
-        write_csv(lines, name)
+        write_csv((line for run in runs for line in run_jsonl(run, store.events(run.id, exact=True))), name)
     else:
         lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
         write_csv(lines, name, bom=arguments.bom)
