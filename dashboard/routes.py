@@ -1,7 +1,8 @@
-"""What the page's live view fetches: the log of a run from a cursor, and plotly.js. Read-only."""
+"""What the page's live view fetches: the log of a run from a cursor, its figures step by step, plotly.js. Read-only."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import plotly
@@ -9,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dashboard.runner import registry
+from dashboard.event_log import EventLog
+from dashboard.runner import LiveRun, registry
 from dashboard.stored_log import stored_log
 from engine.errors import DraftscopeError, RunNotFound
 
@@ -20,10 +22,18 @@ PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 def events(request: Request) -> Response:
     """The entries of a run's log since `?from=N`, with its state and figures."""
+    return _answer(request, lambda log, cursor: log.since(cursor))
+
+
+def figures(request: Request) -> Response:
+    """The figures of a run after N steps, N + 1 steps, ..., for `?from=N`."""
+    return _answer(request, lambda log, cursor: log.figures_since(cursor))
+
+
+def _answer(request: Request, read: Callable[[LiveRun | EventLog, int], str]) -> Response:
     run_id = request.path_params["run_id"]
-    run = registry.get(run_id)
     try:
-        body = (run or stored_log(run_id)).since(_cursor(request))
+        body = read(registry.get(run_id) or stored_log(run_id), _cursor(request))
     except RunNotFound as failure:
         return JSONResponse({"error": str(failure)}, status_code=404)
     except DraftscopeError as failure:
@@ -45,5 +55,6 @@ def _cursor(request: Request) -> int:
 
 routes = [
     Route("/draftscope/runs/{run_id}/events", events),
+    Route("/draftscope/runs/{run_id}/figures", figures),
     Route("/draftscope/plotly.min.js", plotly_js),
 ]

@@ -109,6 +109,11 @@ class Charts {
     this.course.add(point);
   }
 
+  startAgain(points) {
+    this.course = new Course();
+    for (const point of points) this.course.add(point);
+  }
+
   draw() {
     if (!this.plotly) return;
     for (const name of this.names) this.due.add(name);

@@ -9,7 +9,8 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | file | its one job |
 |---|---|
 | words.js | numbers and outcomes as a reader sees them |
-| feed.js | the event log of a run, fetched from a cursor |
+| timeline.js | a run as a row of steps |
+| feed.js | the event log of a run, fetched from a cursor; its figures after every step |
 | tokens.js | a decision -> token spans |
 | stream.js | the token stream: chunks, guesses and their fate, following the end |
 | tooltip.js | what happened to a token, in words and numbers |
@@ -17,6 +18,7 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | figures.js | state, badges, figures, share of time, legend |
 | plots.js | what the four charts show, as Plotly traces and layouts |
 | charts.js | their life: made once, updated in place, coloured by the theme |
+| player.js | which step of a finished run is shown |
 | view.js | brings them together; has the module's `export default` |
 """
 
@@ -36,6 +38,7 @@ __all__ = ["live_view"]
 
 SCRIPTS = (
     "words.js",
+    "timeline.js",
     "feed.js",
     "tokens.js",
     "stream.js",
@@ -44,6 +47,7 @@ SCRIPTS = (
     "figures.js",
     "plots.js",
     "charts.js",
+    "player.js",
     "view.js",
 )
 
@@ -65,6 +69,8 @@ def live_view(
     *,
     mode: Literal["live", "review"] = "live",
     finished: bool = False,
+    step: int | None = None,
+    shareable: bool = True,
     key: str = "live",
     prefix: str = "",
 ) -> ComponentResult:
@@ -79,6 +85,10 @@ def live_view(
     finished : bool, default False
         Whether the script knows that the run has ended. True acknowledges `done`, which is
         otherwise sent again a few times.
+    step : int or None, default None
+        Steps done in the state in which to open a run that has ended; None is its end.
+    shareable : bool, default True
+        Whether a link to the run works for others: it does once the run is in the history.
     key : str, default "live"
         Streamlit's key. Keep it, and mount the view into a container made before anything above it
         can change: a remount costs a flicker, though no data.
@@ -97,8 +107,8 @@ def live_view(
     touch the running view.
 
     A test in a browser can rely on these attributes: on `.live` `data-run`, `data-shown` (entries drawn),
-    `data-state` ("idle", the server's word, or "lost" for a run that it no longer has; "finished" only
-    once all is drawn) and `data-connection` ("ok", "retrying", "gone"); on every `.stream .token`
+    `data-step` (steps drawn), `data-state` ("idle", the server's word, or "lost" for a run that it no
+    longer has; "finished" only once all is drawn; "replay" while an earlier state of it is shown) and `data-connection` ("ok", "retrying", "gone"); on every `.stream .token`
     `data-step`, `data-position`, `data-outcome`, `data-token` and `data-discarded`. A function
     `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.
     """
@@ -109,7 +119,10 @@ def live_view(
             "run": run_id,
             "mode": mode,
             "finished": finished,
+            "step": step,
             "events": f"{routes}/runs/{quote(run_id, safe='')}/events" if run_id else "",
+            "figures": f"{routes}/runs/{quote(run_id, safe='')}/figures" if run_id else "",
+            "link": f"{prefix.rstrip('/')}/history?run={quote(run_id, safe='')}" if run_id and shareable else "",
             "plotly": f"{routes}/plotly.min.js?v={version('plotly')}",
         },
         on_done_change=_rerun,

@@ -3,6 +3,7 @@
 //
 // Steps sit in chunks that the browser skips while they are out of sight, so that 20,000 tokens cost no
 // more than 200. A chunk begins on a new line, so one is closed where the text breaks the line anyhow.
+// To go back, the chunks from the one in question on are taken away, and the caller enters again what is left of it.
 // ---------------------------------------------------------------------------------------------
 
 const CHUNK_TOKENS = 96; // close at the next line break
@@ -32,6 +33,7 @@ class Stream {
     this.box.replaceChildren();
     this.chunk = null;
     this.chunkTokens = 0;
+    this.openings = []; // of every chunk: the state of affairs just before it was opened
     this.step = null; // the span of the latest step
     this.stepTokens = 0;
     this.recent = []; // the latest emitted spans, for characters spread over several
@@ -39,44 +41,49 @@ class Stream {
     this.follow();
   }
 
-  // ---- entries ----
+  // ---- entries: `entry` is their number in the log ----
 
-  showPrompt(text) {
-    this.openChunk();
+  showPrompt(entry, text) {
+    this.openChunk(entry);
     this.chunk.append(make('span', 'prompt', text));
   }
 
-  showGuess(index, tokens, texts, note) {
+  showGuess(entry, index, tokens, texts, note) {
     this.told.set(index, {note, texts});
     const spans = tokens.map((id, position) =>
       tokenSpan(index, position, {outcome: 'guess', id, text: texts[position], discarded: false, emitted: false}));
-    this.fillStep(index, spans);
+    this.fillStep(entry, index, spans);
   }
 
-  showFate(index, wires, note) {
+  showFate(entry, index, wires, note) {
     const decisions = wires.map(decisionOf);
     this.told.set(index, {note, decisions});
     const spans = [];
     const recovered = []; // read behind all that was refused
+    const emitted = [];
     decisions.forEach((decision, position) => {
       for (const token of shownTokens(decision)) {
         const span = tokenSpan(index, position, token);
         (token.outcome === 'recovered' ? recovered : spans).push(span);
-        if (token.emitted) this.emitted(span, token.parts);
+        if (token.emitted) emitted.push([span, token.parts]);
       }
     });
-    this.fillStep(index, [...spans, ...recovered]);
+    this.fillStep(entry, index, [...spans, ...recovered]);
+    for (const [span, parts] of emitted) this.emitted(span, parts);
   }
 
   emitted(span, parts) {
     this.recent.push(span);
     if (this.recent.length > LONGEST_CHARACTER) this.recent.shift();
-    if (parts > 1) joinParts(this.recent.slice(-parts));
+    if (parts < 2) return;
+    const joined = this.recent.slice(-parts);
+    joinParts(joined);
+    if (!this.chunk.contains(joined[0])) this.openings.at(-1).tied = true;
   }
 
-  fillStep(index, spans) {
+  fillStep(entry, index, spans) {
     if (Number(this.step?.dataset.step) !== index) {
-      this.openChunk();
+      this.openChunk(entry);
       this.step = make('span', 'step');
       this.step.dataset.step = index;
       this.chunk.append(this.step);
@@ -87,8 +94,10 @@ class Stream {
     this.step.replaceChildren(...spans);
   }
 
-  openChunk() {
+  openChunk(entry) {
     if (this.chunk && !this.chunkIsFull()) return;
+    const {chunk, chunkTokens, step, stepTokens} = this;
+    this.openings.push({entry, chunk, chunkTokens, step, stepTokens, recent: [...this.recent], tied: false});
     this.chunk = make('div', 'chunk');
     this.chunk.dir = 'auto';
     this.chunkTokens = 0;
@@ -100,6 +109,29 @@ class Stream {
     const end = this.step.lastElementChild?.textContent ?? '';
     return end.endsWith('\n') || this.chunkTokens >= CHUNK_TOKENS_MOST ||
       (this.chunkTokens >= CHUNK_TOKENS_SENTENCE && /[.!?。！？]["”’)]?$/.test(end));
+  }
+
+  // Takes entries away so that at most the first `entries` are left, and says how many are; the caller enters the rest again.
+  // A chunk that holds the end of a character begun in the chunk before it goes together with that one.
+  cut(entries) {
+    let opening;
+    do opening = this.openings.pop();
+    while (this.openings.length && (opening.entry > entries || opening.tied));
+    if (!opening) return 0;
+    const {entry, recent, ...before} = opening;
+    while (this.box.lastElementChild !== before.chunk) this.box.lastElementChild.remove();
+    this.chunk = before.chunk;
+    this.chunkTokens = before.chunkTokens;
+    this.step = before.step;
+    this.stepTokens = before.stepTokens;
+    this.recent = recent;
+    return entry;
+  }
+
+  // Marks the latest step as the one that is shown.
+  mark(on) {
+    this.box.querySelector('.step[aria-current]')?.removeAttribute('aria-current');
+    if (on) this.step?.setAttribute('aria-current', 'step');
   }
 
   // ---- following the end ----
@@ -131,6 +163,14 @@ class Stream {
   }
 
   keepUp() {
+    this.toEnd();
+    this.again ||= requestAnimationFrame(() => {
+      this.again = 0;
+      this.toEnd(); // a chunk that came into sight may turn out longer than was thought
+    });
+  }
+
+  toEnd() {
     if (!this.following) return;
     this.box.scrollTop = this.box.scrollHeight;
     this.remember();

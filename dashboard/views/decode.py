@@ -25,7 +25,7 @@ def page() -> None:
     if message := state.take_notice() or chosen.trouble:
         st.error(message, icon=":material/block:")
     finished = run is not None and run.finished
-    result = live_view(run.id if run else None, finished=finished, key="live")
+    result = live_view(run.id if run else None, finished=finished, shareable=run is not None and run.saved, key="live")
     if result.done and not finished:
         st.rerun()
     if run and finished:
