@@ -20,6 +20,8 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | charts.js | their life: made once, updated in place, coloured by the theme |
 | player.js | which step of a finished run is shown |
 | view.js | brings them together; has the module's `export default` |
+
+`svg_plots.js`, `file.js` and `file.css` are for a run in a file (`dashboard.html_file`) and not loaded here.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import streamlit as st
 if TYPE_CHECKING:
     from streamlit.components.v2.bidi_component.state import ComponentResult
 
-__all__ = ["live_view"]
+__all__ = ["SCRIPTS", "asset", "live_view"]
 
 SCRIPTS = (
     "words.js",
@@ -52,15 +54,16 @@ SCRIPTS = (
 )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of the component."""
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 _component = st.components.v2.component(
     "draftscope_live",
-    html=_asset("live.html"),
-    css=_asset("live.css"),
-    js="\n".join(_asset(name) for name in SCRIPTS),
+    html=asset("live.html"),
+    css=asset("live.css"),
+    js="\n".join(asset(name) for name in SCRIPTS),
 )
 
 

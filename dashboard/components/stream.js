@@ -4,6 +4,7 @@
 // Steps sit in chunks that the browser skips while they are out of sight, so that 20,000 tokens cost no
 // more than 200. A chunk begins on a new line, so one is closed where the text breaks the line anyhow.
 // To go back, the chunks from the one in question on are taken away, and the caller enters again what is left of it.
+// They are kept, so that to go forward again is to put whole chunks back.
 // ---------------------------------------------------------------------------------------------
 
 const CHUNK_TOKENS = 96; // close at the next line break
@@ -33,7 +34,9 @@ class Stream {
     this.box.replaceChildren();
     this.chunk = null;
     this.chunkTokens = 0;
-    this.openings = []; // of every chunk: the state of affairs just before it was opened
+    this.openings = []; // of every chunk: its first entry, and the state of affairs just before
+    this.kept = new Map(); // chunks that were taken away, by their first entry
+    this.marked = null; // the step that is marked as shown
     this.step = null; // the span of the latest step
     this.stepTokens = 0;
     this.recent = []; // the latest emitted spans, for characters spread over several
@@ -96,12 +99,16 @@ class Stream {
 
   openChunk(entry) {
     if (this.chunk && !this.chunkIsFull()) return;
-    const {chunk, chunkTokens, step, stepTokens} = this;
-    this.openings.push({entry, chunk, chunkTokens, step, stepTokens, recent: [...this.recent], tied: false});
+    this.openings.push({entry, before: this.affairs(), tied: false});
     this.chunk = make('div', 'chunk');
     this.chunk.dir = 'auto';
     this.chunkTokens = 0;
     this.box.append(this.chunk);
+  }
+
+  affairs() {
+    const {chunk, chunkTokens, step, stepTokens, recent} = this;
+    return {chunk, chunkTokens, step, stepTokens, recent: [...recent]};
   }
 
   chunkIsFull() {
@@ -111,27 +118,44 @@ class Stream {
       (this.chunkTokens >= CHUNK_TOKENS_SENTENCE && /[.!?。！？]["”’)]?$/.test(end));
   }
 
-  // Takes entries away so that at most the first `entries` are left, and says how many are; the caller enters the rest again.
-  // A chunk that holds the end of a character begun in the chunk before it goes together with that one.
-  cut(entries) {
-    let opening;
-    do opening = this.openings.pop();
-    while (this.openings.length && (opening.entry > entries || opening.tied));
-    if (!opening) return 0;
-    const {entry, recent, ...before} = opening;
-    while (this.box.lastElementChild !== before.chunk) this.box.lastElementChild.remove();
-    this.chunk = before.chunk;
-    this.chunkTokens = before.chunkTokens;
-    this.step = before.step;
-    this.stepTokens = before.stepTokens;
-    this.recent = recent;
-    return entry;
+  // ---- back and forward again ----
+
+  // Takes entries away, of the `shown` that are here, so that at most the first `entries` are left, and says how many are;
+  // the caller enters the rest again. A chunk that ends a character of the chunk before it goes together with that one.
+  cut(entries, shown) {
+    let end = shown;
+    let after = this.affairs();
+    let tied = false;
+    for (let opening; (opening = this.openings.pop()); ) {
+      const {entry, before} = opening;
+      const whole = !tied && !opening.tied;
+      if (whole && end > (this.kept.get(entry)?.end ?? entry)) this.kept.set(entry, {end, opening, after});
+      after.chunk.remove();
+      [end, after, tied] = [entry, before, opening.tied];
+      if (entry <= entries && !tied) break;
+    }
+    Object.assign(this, after, {recent: [...after.recent]});
+    return end;
+  }
+
+  // Puts a chunk back that begins at `entry`, if it is kept and does not go beyond `wanted`; says how many entries are here then.
+  putBack(entry, wanted) {
+    const kept = this.kept.get(entry);
+    if (!kept || kept.end > wanted) return entry;
+    this.kept.delete(entry); // it may grow from here on
+    this.openings.push(kept.opening);
+    Object.assign(this, kept.after, {recent: [...kept.after.recent]});
+    this.box.append(this.chunk);
+    return kept.end;
   }
 
   // Marks the latest step as the one that is shown.
   mark(on) {
-    this.box.querySelector('.step[aria-current]')?.removeAttribute('aria-current');
-    if (on) this.step?.setAttribute('aria-current', 'step');
+    const marked = on ? this.step : null;
+    if (this.marked === marked) return;
+    this.marked?.removeAttribute('aria-current');
+    marked?.setAttribute('aria-current', 'step');
+    this.marked = marked;
   }
 
   // ---- following the end ----

@@ -8,6 +8,7 @@
 const FRAME_MS = 12; // of one frame that drawing tokens may take; the rest waits for the next frame
 const FAR_BEHIND = 1000; // entries: catching up with a long run, speed counts and smoothness does not
 const FAR_BEHIND_FRAME_MS = 60;
+const ENDED_FRAME_MS = 100; // a run that has ended is only waited for
 const ANNOUNCE_EVERY_MS = 1500;
 const ANNOUNCE_MOST = 6;
 
@@ -104,16 +105,20 @@ class View {
     const entries = this.feed?.entries ?? [];
     const wanted = this.player.entries();
     if (this.shown > wanted) this.goBack(wanted);
-    const farBehind = wanted - this.shown > FAR_BEHIND || this.player.steps !== null;
-    const until = performance.now() + (farBehind ? FAR_BEHIND_FRAME_MS : FRAME_MS);
+    const ended = this.feed?.complete;
+    const farBehind = ended || wanted - this.shown > FAR_BEHIND;
+    const until = performance.now() + (ended ? ENDED_FRAME_MS : farBehind ? FAR_BEHIND_FRAME_MS : FRAME_MS);
     const before = this.shown;
-    while (this.shown < wanted && performance.now() < until) this.enter(this.shown, entries[this.shown++]);
+    while (this.shown < wanted && performance.now() < until) {
+      this.putBack(wanted);
+      if (this.shown < wanted) this.enter(this.shown, entries[this.shown++]);
+    }
     const behind = this.shown < wanted;
     const moved = this.live.dataset.shown !== String(this.shown);
 
     this.live.dataset.shown = this.shown;
     if (moved) this.live.dataset.step = this.step + 1;
-    if (!behind && this.feed) this.player.grown(this.feed.complete);
+    if (this.feed) this.player.grown(this.feed.complete);
     this.stream.mark(this.player.steps !== null && this.player.ready());
     const figures = this.figuresShown();
     this.showState(behind, figures);
@@ -143,8 +148,17 @@ class View {
 
   // Back to a state that lies behind; `frame` enters again what the stream took away too much.
   goBack(wanted) {
-    this.shown = this.stream.cut(wanted);
+    this.shown = this.stream.cut(wanted, this.shown);
     this.charts.startAgain(this.feed.timeline.points.slice(0, this.step + 1));
+  }
+
+  // What was shown before, in whole chunks.
+  putBack(wanted) {
+    const step = this.step;
+    const shown = this.stream.putBack(this.shown, wanted);
+    if (shown === this.shown) return;
+    this.shown = shown;
+    for (const point of this.feed.timeline.points.slice(step + 1, this.step + 1)) this.charts.add(point);
   }
 
   // The engine's figures of the state that is shown; undefined while they are on their way.
@@ -173,6 +187,7 @@ class View {
     this.drawn = state;
     this.charts.figures = figures;
     this.charts.simulated = this.feed.latest.simulated;
+    this.charts.ended = this.feed.complete;
     this.charts.draw();
   }
 
