@@ -45,6 +45,7 @@ def html_file(run: StoredRun, events: Iterable[Event]) -> bytes:
     data = _json({"run": run.id, "events": _answers(log.since), "figures": _answers(log.figures_since)})
     style = f"{asset('file.css')}\n{asset('live.css')}"
     script = "\n".join(map(asset, (*SCRIPTS, "svg_plots.js", "file.js")))
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
     spec = run.spec
     title = f"{spec.target}, drafter {spec.drafter}, rule {spec.rule}"
     rows = {"run": run.id, "created_at": run.created_at, **asdict(spec), **run.versions}
@@ -52,7 +53,7 @@ def html_file(run: StoredRun, events: Iterable[Event]) -> bytes:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Draftscope: {_text(title)}</title>
 <style>{style}</style>

@@ -111,8 +111,9 @@ def live_view(
 
     A test in a browser can rely on these attributes: on `.live` `data-run`, `data-shown` (entries drawn),
     `data-step` (steps drawn), `data-state` ("idle", the server's word, or "lost" for a run that it no
-    longer has; "finished" only once all is drawn; "replay" while an earlier state of it is shown) and `data-connection` ("ok", "retrying", "gone"); on every `.stream .token`
-    `data-step`, `data-position`, `data-outcome`, `data-token` and `data-discarded`. A function
+    longer has; "finished" only once all is drawn; "replay" while an earlier state of it is shown) and
+    `data-connection` ("ok", "retrying", "gone"); on every `.stream .token` `data-step`, `data-position`,
+    `data-outcome`, `data-token` and `data-discarded`. A function
     `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.
     """
     routes = f"{prefix.rstrip('/')}/draftscope"
