@@ -143,9 +143,12 @@ class Stream {
     const kept = this.kept.get(entry);
     if (!kept || kept.end > wanted) return entry;
     this.kept.delete(entry); // it may grow from here on
-    this.openings.push(kept.opening);
-    Object.assign(this, kept.after, {recent: [...kept.after.recent]});
-    this.box.append(this.chunk);
+    const {chunk, recent} = kept.after;
+    const before = this.affairs(); // the chunk before this one may be another than it was
+    this.openings.push({...kept.opening, before});
+    const own = recent.filter((span) => chunk.contains(span));
+    Object.assign(this, kept.after, {recent: [...before.recent, ...own].slice(-LONGEST_CHARACTER)});
+    this.box.append(chunk);
     return kept.end;
   }
 

@@ -9,7 +9,8 @@ import pytest
 
 from dashboard.components.live import asset
 from dashboard.html_file import html_file
-from engine import RunSpec, RunStore, Step, Tally, build
+from engine import Finished, RunSpec, RunStore, Started, Step, Tally, build
+from engine.values import Decision, Drafted
 from tests.dashboard.test_browser import browser, page, tokens_of
 from tests.engine.sample_events import sample_events
 
@@ -96,6 +97,59 @@ def test_the_file_steps_through_a_run_of_500_tokens_without_a_network(opened):
     assert page.evaluate(TOKENS) == list(tokens_of(events))
     assert page.said == []
     assert len(page.asked) == 1
+
+
+GO = f"""async (asked) => {{
+    const states = [];
+    const slider = {LIVE}.querySelector('.player-slider');
+    for (const step of asked) {{
+        slider.value = step;
+        slider.dispatchEvent(new Event('input'));
+        while ({LIVE}.dataset.step !== String(step)) await new Promise(requestAnimationFrame);
+        states.push([...{LIVE}.querySelectorAll('.stream .chunk')].map((chunk) => chunk.innerHTML
+            .replaceAll(' aria-current="step"', '').replaceAll(' inspected', '')));
+    }}
+    return states;
+}}"""
+
+
+def split_characters(n_steps):
+    """Steps that each end a character which the step before began, in a text without sentences."""
+    yield Started("target", "none", "exact", True, 7, (1,), prompt_text="so")
+    for index in range(n_steps):
+        decisions = (
+            Decision(
+                0,
+                "accepted",
+                5,
+                5,
+                True,
+                draft_text="<9F 98>",
+                target_text="\U0001f600",
+                target_parts=2 if index else 1,
+            ),
+            Decision(1, "bonus", None, 6, target_text="<F0>"),
+        )
+        yield Drafted(index, 1 + 2 * index, (5,), ("<9F 98>",), 0.01)
+        yield Step(index, 1 + 2 * index, decisions, (5, 6), 0.01, 0.02, 0.0, 0.03 * (index + 1))
+    yield Finished("length", (5, 6) * n_steps, "so", 0.0, 0.03 * n_steps)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("events", [list(sample_events(900)), list(split_characters(900))], ids=["texts", "split"])
+def test_a_state_is_the_same_from_whichever_side_it_is_reached(opened, events):
+    """Over several chunks of the stream, with characters that are spread over tokens, steps and chunks."""
+    page = opened(html_file(saved(RunSpec(prompt="so"), events), events))
+    asked = [0, 10, 342, 343, 344, 399, 400, 401, 402, 700, 899, 900]
+    forwards = dict(zip(asked, page.evaluate(GO, asked), strict=True))
+    assert len(forwards[900]) > 2
+    back = [*reversed(asked), 401, 10, 900, 343, 700, 342, 402, 400, 399, 899]
+    for step, state in zip(back, page.evaluate(GO, back), strict=True):
+        assert state == forwards[step], step
+    alone = opened(html_file(saved(RunSpec(prompt="so"), cut := events[:803]), cut))
+    [state] = alone.evaluate(GO, [401])
+    assert state == forwards[401]
+    assert page.said == []
 
 
 @pytest.mark.browser

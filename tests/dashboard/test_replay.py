@@ -2,12 +2,10 @@
 
 import pytest
 
-from engine import Finished, RunSpec, RunStore, Started, Step, Tally, build
-from engine.values import Decision, Drafted
+from engine import RunSpec, RunStore, Step, Tally, build
 from tests.dashboard.test_browser import LIVE, TOKENS, browser, page, server, start, tokens_of, wait_for_state
 from tests.engine.models.tiny_files import Tiny
 from tests.engine.models.tiny_files import write as write_model
-from tests.engine.sample_events import sample_events
 
 __all__ = ["browser", "page", "server"]
 
@@ -91,47 +89,6 @@ def test_the_last_state_is_the_live_one_and_going_back_changes_nothing_in_it(pag
         f"(charts) => JSON.stringify(({CHARTS})()) === JSON.stringify(charts)", arg=live[2], timeout=20_000
     )
     assert [page.evaluate(what) for what in (STREAM, FIGURES)] == live[:2]
-    assert page.errors == []
-
-
-def split_characters(n_steps):
-    """Steps that each end a character which the step before began, in a text without sentences."""
-    yield Started("target", "none", "exact", True, 7, (1,), prompt_text="so")
-    for index in range(n_steps):
-        decisions = (
-            Decision(
-                0,
-                "accepted",
-                5,
-                5,
-                True,
-                draft_text="<9F 98>",
-                target_text="\U0001f600",
-                target_parts=2 if index else 1,
-            ),
-            Decision(1, "bonus", None, 6, target_text="<F0>"),
-        )
-        yield Drafted(index, 1 + 2 * index, (5,), ("<9F 98>",), 0.01)
-        yield Step(index, 1 + 2 * index, decisions, (5, 6), 0.01, 0.02, 0.0, 0.03 * (index + 1))
-    yield Finished("length", (5, 6) * n_steps, "so", 0.0, 0.03 * n_steps)
-
-
-@pytest.mark.parametrize("events", [list(sample_events(900)), list(split_characters(900))], ids=["texts", "split"])
-def test_a_state_is_the_same_from_whichever_side_it_is_reached(page, server, events):
-    """Over several chunks of the stream, with characters that are spread over tokens, steps and chunks."""
-    address, home = server
-    run_id = keep(home, RunSpec(prompt="so"), events)
-    asked = [0, 10, 342, 343, 344, 399, 400, 401, 700, 899, 900]
-    open_run(page, address, run_id, 0)
-    assert page.evaluate(STREAM)
-    forwards = {}
-    for step in asked:
-        scrub(page, step)
-        forwards[step] = page.evaluate(STREAM)
-    assert len(forwards[900]) > 2
-    for step in [*reversed(asked), 401, 10, 900, 343, 700, 342, 400, 399, 899]:
-        scrub(page, step)
-        assert page.evaluate(STREAM) == forwards[step], step
     assert page.errors == []
 
 
