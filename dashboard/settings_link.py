@@ -42,8 +42,8 @@ def address_of(spec: RunSpec) -> str:
 
     Examples
     --------
-    >>> address_of(RunSpec(prompt="a&b"))[:30]
-    '?spec=%7B%22schema%22%3A%201%2C'
+    >>> address_of(RunSpec(prompt="a&b"))[:23], address_of(RunSpec(prompt="a&b")).count("&")
+    ('?spec=%7B%22schema%22%3', 0)
     """
     return f"?spec={quote(spec.to_json(), safe='', errors='replace')}"
 
