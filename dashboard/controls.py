@@ -10,11 +10,11 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import examples
+from dashboard import examples, state
+from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
-from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
 from engine.models.backends import BACKENDS
 from engine.spec import RULES, RunSpec, check
@@ -23,7 +23,6 @@ __all__ = ["Settings", "settings"]
 
 DEFAULT = RunSpec()
 REAL_MODEL = "smollm2-135m"
-OWN_TEXT = "My own text"
 NO_SIMULATION = (DEFAULT.agreement, DEFAULT.target_call_seconds, DEFAULT.draft_call_seconds)
 BOUND: dict[str, Any] = {"bind": "query-params"}
 
@@ -63,14 +62,14 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Draw the sidebar's widgets and read them."""
+    """Draw the sidebar's widgets and read them; first fill them, if a link was opened."""
+    _fill_from_link()
     target, embedded = _target()
     prompt, chat = _prompt(target, embedded)
     drafter = _drafter(target, embedded)
     draft_length = st.slider(
         "Draft length",
-        0,
-        MAX_DRAFT_LENGTH,
+        *BOUNDS["draft_length"],
         DEFAULT.draft_length,
         key="draft_length",
         **BOUND,
@@ -88,8 +87,7 @@ def settings() -> Settings:
         st.warning(f"Lossy. {about.guarantee}", icon=":material/warning:")
         acceptance_probability = st.slider(
             "Its “acceptance probability”",
-            0.0,
-            0.99,
+            *BOUNDS["acceptance_probability"],
             acceptance_probability,
             0.01,
             key="acceptance_probability",
@@ -97,8 +95,16 @@ def settings() -> Settings:
             help="exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
         )
     temperature, top_k, top_p = _sampling()
-    max_tokens = st.number_input("Max tokens", 1, 20_000, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
-    seed = st.number_input("Seed", 0, 2**53 - 1, DEFAULT.seed, key="seed", **BOUND)
+    max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
+    stop = st.multiselect(
+        "Stop at",
+        DEFAULT.stop,
+        key="stop_at",
+        accept_new_options=True,
+        placeholder="Type a text that ends the run",
+        help="The run ends where one of these texts appears.",
+    )
+    seed = st.number_input("Seed", *BOUNDS["seed"], DEFAULT.seed, key="seed", **BOUND)
     ngram_max, ngram_match = (
         _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
     )
@@ -115,6 +121,7 @@ def settings() -> Settings:
         top_k=int(top_k),
         top_p=top_p,
         max_tokens=int(max_tokens),
+        stop=tuple(stop),
         seed=int(seed),
         prompt=prompt,
         chat=chat,
@@ -129,6 +136,16 @@ def settings() -> Settings:
         probe=probe,
     )
     return Settings(spec, _pace(), _trouble(spec))
+
+
+def _fill_from_link() -> None:
+    if text := state.take_spec():
+        try:
+            state.fill(widgets_of(read_spec(text)))
+        except DraftscopeError as failure:
+            state.notice(f"The settings of the link were not taken. {failure}")
+        else:
+            st.toast("The sidebar has the settings of the link. Press Run to start.", icon=":material/link:")
 
 
 def _target() -> tuple[str, bool]:
@@ -207,7 +224,7 @@ def _length_policy() -> str:
 
 def _ngram() -> tuple[int, Match]:
     with st.expander("Prompt lookup"):
-        longest = st.slider("Longest n-gram", 1, 8, DEFAULT.ngram_max, key="ngram_max", **BOUND)
+        longest = st.slider("Longest n-gram", *BOUNDS["ngram_max"], DEFAULT.ngram_max, key="ngram_max", **BOUND)
         match = st.selectbox(
             "Match",
             ["recent", "first"],
@@ -221,8 +238,7 @@ def _ngram() -> tuple[int, Match]:
 def _sampling() -> tuple[float, int, float]:
     temperature = st.slider(
         "Temperature",
-        0.0,
-        2.0,
+        *BOUNDS["temperature"],
         DEFAULT.temperature,
         0.05,
         key="temperature",
@@ -230,8 +246,12 @@ def _sampling() -> tuple[float, int, float]:
         help="0 takes the most probable token.",
     )
     with st.expander("Top-k and top-p"):
-        top_k = st.number_input("Top-k", 0, 100_000, DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND)
-        top_p = st.slider("Top-p", 0.01, 1.0, DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND)
+        top_k = st.number_input(
+            "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
+        )
+        top_p = st.slider(
+            "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
+        )
     return temperature, top_k, top_p
 
 
@@ -260,8 +280,7 @@ def _embedded_pair() -> tuple[float, float, float]:
     with st.expander("Embedded pair", expanded=True):
         agreement = st.slider(
             "Agreement",
-            -1.0,
-            1.0,
+            *BOUNDS["agreement"],
             DEFAULT.agreement,
             0.05,
             key="agreement",
@@ -270,8 +289,7 @@ def _embedded_pair() -> tuple[float, float, float]:
         )
         target_ms = st.number_input(
             "Simulated target call, ms",
-            0,
-            10_000,
+            *BOUNDS["target_ms"],
             0,
             5,
             key="target_ms",
@@ -279,7 +297,7 @@ def _embedded_pair() -> tuple[float, float, float]:
             help="The pair is instant, so its real speed means nothing. Give its calls a price to see when it pays; "
             "every time is then marked SIMULATED.",
         )
-        draft_ms = st.number_input("Simulated draft call, ms", 0, 10_000, 0, 1, key="draft_ms", **BOUND)
+        draft_ms = st.number_input("Simulated draft call, ms", *BOUNDS["draft_ms"], 0, 1, key="draft_ms", **BOUND)
     return agreement, target_ms / 1000, draft_ms / 1000
 
 

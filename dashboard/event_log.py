@@ -4,17 +4,20 @@ One thread adds events; any number of readers ask for what is new since their cu
 of an answer depends on what is new and not on the length of the run. Every entry is turned into
 JSON once, when it is added. The figures in an answer are the engine's (`engine.metrics`), and so
 are the words that explain a step, which is told on demand (`engine.explain`).
+
+For a replay the log also keeps the figures after every step. They are read on their own, so that
+the increments of a run that goes on stay small.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from threading import Lock
 from typing import Any, Literal
 
 from engine.explain import explain
-from engine.metrics import Point, Tally
+from engine.metrics import Figures, Point, PositionFigures, Tally
 from engine.values import Decision, Drafted, Event, Finished, Started, Step
 
 __all__ = ["EventLog", "State"]
@@ -22,6 +25,9 @@ __all__ = ["EventLog", "State"]
 State = Literal["starting", "prefill", "running", "paused", "finished"]
 MOST_ENTRIES = 2000
 """Entries in one answer: a reader that comes late catches up in several."""
+
+POSITIONS = tuple(field.name for field in fields(PositionFigures))
+FIGURES = tuple(field.name for field in fields(Figures) if field.name != "per_position")
 
 
 class EventLog:
@@ -38,6 +44,7 @@ class EventLog:
         self._lock = Lock()
         self._entries: list[str] = []
         self._steps: dict[int, Step] = {}
+        self._course: list[str] = []  # the figures after so many steps
         self._tally = Tally()
         self._started: Started | None = None
         self._reason: str | None = None
@@ -50,6 +57,7 @@ class EventLog:
             match event:
                 case Started():
                     self._started = event
+                    self._course.append(_wire_row(self._tally.figures()))
                     self._append("prompt", event.prompt_text)
                 case Drafted():
                     self._append("draft", event.index, event.tokens, event.texts, event.note)
@@ -57,6 +65,7 @@ class EventLog:
                     decisions = [_wire_decision(decision) for decision in event.decisions]
                     self._steps[event.index] = event
                     self._append("step", event.index, decisions, event.note, _wire_point(self._tally.point()))
+                    self._course.append(_wire_row(self._tally.figures()))
                 case Finished():
                     self._reason, self._error = event.reason, event.error
                     self.state = "finished"
@@ -104,6 +113,19 @@ class EventLog:
         told = explain(step, **({"rule": started.rule} if started else {}))
         return json.dumps(_shortened(told), separators=(",", ":"), ensure_ascii=False)
 
+    def figures_since(self, cursor: int) -> str:
+        """One JSON object: the figures after `cursor` steps, after one more, and so on.
+
+        A row has the values of `names.figures`, and behind them the values of `names.positions` for every
+        draft position. Row 0 stands before the first step.
+        """
+        with self._lock:
+            end = min(len(self._course), cursor + MOST_ENTRIES)
+            names = {"figures": FIGURES, "positions": POSITIONS}
+            head = {"from": cursor, "more": end < len(self._course), "names": names}
+            rows = ",".join(self._course[cursor:end])
+        return f'{json.dumps(head, separators=(",", ":"))[:-1]},"rows":[{rows}]}}'
+
     def _append(self, *entry: Any) -> None:
         self._entries.append(json.dumps(entry, separators=(",", ":"), ensure_ascii=False))
 
@@ -137,6 +159,11 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _shortened(item) for name, item in value.items()}
     return [_shortened(item) for item in value] if isinstance(value, list | tuple) else _short(value)
+
+
+def _wire_row(figures: Figures) -> str:
+    positions = [[_short(getattr(row, name)) for name in POSITIONS] for row in figures.per_position]
+    return json.dumps([*(_short(getattr(figures, name)) for name in FIGURES), positions], separators=(",", ":"))
 
 
 def _short(value: Any) -> Any:

@@ -13,10 +13,10 @@ st.set_page_config(page_title="Draftscope", page_icon=str(HERE / "icon.svg"), la
 st.logo(str(HERE / "logo.svg"), icon_image=str(HERE / "icon.svg"), size="large")
 st.html(HERE / "pages.css")
 state.remember()
-st.navigation(
-    [
-        st.Page(decode.page, title="Decode", icon=":material/play_circle:", url_path="decode", default=True),
-        st.Page(history.page, title="History", icon=":material/history:", url_path="history"),
-    ],
-    position="top",
-).run()
+decode_page = st.Page(decode.page, title="Decode", icon=":material/play_circle:", url_path="decode", default=True)
+history_page = st.Page(history.page, title="History", icon=":material/history:", url_path="history")
+chosen = st.navigation([decode_page, history_page], position="top")
+link = state.link()
+if chosen is decode_page and link and link.step:  # a link to a step of a run that is not this tab's own
+    st.switch_page(history_page, query_params={"run": link.run, "step": link.step})
+chosen.run()

@@ -1,4 +1,7 @@
-"""What the page's live view fetches: the log of a run from a cursor, a step explained, plotly.js. Read-only."""
+"""What the page's live view fetches: a run's log from a cursor, its figures step by step, a step explained, plotly.js.
+
+Read-only.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dashboard.runner import registry
+from dashboard.event_log import EventLog
+from dashboard.runner import LiveRun, registry
 from dashboard.stored_log import stored_log
 from engine.errors import DraftscopeError, RunNotFound
 
@@ -21,22 +25,31 @@ PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 def events(request: Request) -> Response:
     """The entries of a run's log since `?from=N`, with its state and figures."""
-    run_id = request.path_params["run_id"]
-    return _answer(lambda: (registry.get(run_id) or stored_log(run_id)).since(_cursor(request)))
+    return _answer(lambda: _run(request).since(_cursor(request)))
+
+
+def figures(request: Request) -> Response:
+    """The figures of a run after N steps, N + 1 steps, ..., for `?from=N`."""
+    return _answer(lambda: _run(request).figures_since(_cursor(request)))
 
 
 def step(request: Request) -> Response:
     """One step of a run, explained."""
-    run_id, index = request.path_params["run_id"], request.path_params["index"]
+    index = request.path_params["index"]
 
     def told() -> str:
-        run = registry.get(run_id)
-        body = (run.log if run else stored_log(run_id)).step(index)
+        run = _run(request)
+        body = (run.log if isinstance(run, LiveRun) else run).step(index)
         if body is None:
-            raise RunNotFound(f"the run {run_id!r} has no step {index}; it may still come")
+            raise RunNotFound(f"the run {request.path_params['run_id']!r} has no step {index}; it may still come")
         return body
 
     return _answer(told)
+
+
+def _run(request: Request) -> LiveRun | EventLog:
+    run_id = request.path_params["run_id"]
+    return registry.get(run_id) or stored_log(run_id)
 
 
 def _answer(made: Callable[[], str]) -> Response:
@@ -64,5 +77,6 @@ def _cursor(request: Request) -> int:
 routes = [
     Route("/draftscope/runs/{run_id}/events", events),
     Route("/draftscope/runs/{run_id}/steps/{index:int}", step),
+    Route("/draftscope/runs/{run_id}/figures", figures),
     Route("/draftscope/plotly.min.js", plotly_js),
 ]

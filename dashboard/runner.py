@@ -118,6 +118,10 @@ class LiveRun:
         self._read_at = time.monotonic()
         return self.log.since(cursor)
 
+    def figures_since(self, cursor: int) -> str:
+        """The figures after every step from `cursor` on."""
+        return self.log.figures_since(cursor)
+
     def _change(self, *, paused: bool) -> None:
         with self._changed:
             self._paused = paused

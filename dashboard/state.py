@@ -2,10 +2,14 @@
 
 The owner's id and the run's id stand in the address, so that a refreshed page, which is a new
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
+A link that somebody opened is read from the address once, at the start of the session.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 import streamlit as st
@@ -13,16 +17,39 @@ import streamlit as st
 from dashboard.runner import LiveRun, registry
 
 __all__ = [
+    "Link",
     "choose_target",
+    "close_link",
     "current_run",
     "fetching",
+    "fill",
+    "link",
+    "next_upload",
     "notice",
     "owner",
     "remember",
     "show",
+    "step_of",
     "take_fetching",
     "take_notice",
+    "take_spec",
+    "upload_key",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a link names, as it stands in the address: unchecked.
+
+    Attributes
+    ----------
+    run : str
+    step : str
+        Empty if it names none.
+    """
+
+    run: str
+    step: str
 
 
 def remember() -> None:
@@ -32,6 +59,10 @@ def remember() -> None:
         state.owner = address.get("owner") or uuid4().hex
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
+        state.link = Link(address["run"], address.get("step", "")) if address.get("run") else None
+        state.spec_link = address.get("spec", "")
+        if "spec" in address:
+            del address["spec"]  # it is in the sidebar from here on, and may be changed there
     for name in ("owner", "run"):
         if state[name] and address.get(name) != state[name]:
             address[name] = state[name]
@@ -50,6 +81,46 @@ def current_run() -> LiveRun | None:
 def show(run: LiveRun) -> None:
     """Make `run` the one that this tab shows."""
     st.session_state.run = run.id
+
+
+def link() -> Link | None:
+    """The run and the step of the link that was opened, unless it is this tab's own run."""
+    opened: Link | None = st.session_state.get("link")
+    return opened if opened and opened.run != st.session_state.get("run") else None
+
+
+def close_link() -> None:
+    """Forget the link."""
+    st.session_state.link = None
+    for name in ("run", "step"):
+        st.query_params.pop(name, None)
+
+
+def step_of(run: LiveRun | None) -> int | None:
+    """The step at which the address opens this tab's own run."""
+    opened: Link | None = st.session_state.get("link")
+    named = opened.step if opened and run and opened.run == run.id else ""
+    return int(named) if named.isdecimal() and len(named) < 10 else None
+
+
+def take_spec() -> str:
+    """The settings that the link carried, once, unchecked."""
+    return str(st.session_state.pop("spec_link", ""))
+
+
+def fill(widgets: Mapping[str, Any]) -> None:
+    """Set widgets by their keys, before they are drawn."""
+    st.session_state.update(widgets)
+
+
+def upload_key() -> str:
+    """The key of the upload; another one makes it empty again."""
+    return f"upload_{st.session_state.setdefault('upload', 0)}"
+
+
+def next_upload() -> None:
+    """Empty the upload."""
+    st.session_state.upload += 1
 
 
 def notice(text: str) -> None:

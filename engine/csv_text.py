@@ -151,7 +151,7 @@ def _told(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        raise StoreError(f"the CSV file {name} cannot be written: {failure.strerror or failure}") from failure
+        raise StoreError(f"the file {name} cannot be written: {failure.strerror or failure}") from failure
 
 
 def _encoded(lines: Iterable[str], bom: bool) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ DraftscopeError
 │   └── ForwardError     a model raised, or gave rows that are not numbers
 ├── DraftError           a drafter proposed something impossible
 ├── MissingPackage       an optional package is not installed
+├── RunFileError         a file of runs cannot be read, or is not as it should be
 └── StoreError           the run store cannot be read or written
     └── RunNotFound      it has no such run
 ```
@@ -31,6 +32,7 @@ __all__ = [
     "ModelFileError",
     "ModelNotFound",
     "PromptError",
+    "RunFileError",
     "RunNotFound",
     "SettingError",
     "StoreError",
@@ -84,6 +86,10 @@ class DraftError(DraftscopeError):
 
 class MissingPackage(DraftscopeError, ImportError):
     """An optional package is not installed."""
+
+
+class RunFileError(DraftscopeError, ValueError):
+    """A file of runs cannot be read, or is not as it should be."""
 
 
 class StoreError(DraftscopeError):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.database import connect, opened
 from engine.errors import StoreError
+from engine.import_jsonl import ImportedRun
 from engine.life_sign import LifeSign
 from engine.run_writer import RunWriter
 from engine.spec import RunSpec, versions
@@ -96,7 +98,7 @@ class RunStore:
             self.path,
             run_id,
             created_at=self._now().astimezone(UTC).isoformat(timespec="seconds"),
-            spec=json.dumps(json.loads(spec.to_json())),  # in ASCII: a prompt may hold what is not valid Unicode
+            spec=_ascii(spec),
             versions=json.dumps(versions()),
         )
 
@@ -154,6 +156,27 @@ class RunStore:
         with opened(self.path) as connection:
             return events_of(connection, find(connection, run_id, exact=exact), start)
 
+    def add(self, runs: Iterable[ImportedRun]) -> list[str]:
+        """Enter runs that a file brought (`engine.import_jsonl.read_runs`), and return their ids: all, or none.
+
+        Raises
+        ------
+        StoreError
+            If there is a run of one of the ids already.
+        """
+        added = list(runs)
+        with opened(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")  # closing takes back what was not committed
+            for run in added:
+                if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone():
+                    raise StoreError(
+                        f"there is a run {run.id} already; delete it first if that of the file is to take its place. "
+                        "Nothing was imported"
+                    )
+                _insert(connection, run)
+            connection.execute("COMMIT")
+        return [run.id for run in added]
+
     def delete(self, run_ids: Iterable[str]) -> int:
         """Delete runs for good and return how many: all of them, or none if one cannot be.
 
@@ -173,3 +196,21 @@ class RunStore:
         for row in chosen.values():
             LifeSign(self.path, row.id).release()
         return len(chosen)
+
+
+def _ascii(spec: RunSpec) -> str:
+    """The spec as JSON in ASCII: a prompt may hold what is not valid Unicode."""
+    return json.dumps(json.loads(spec.to_json()))
+
+
+def _insert(connection: sqlite3.Connection, run: ImportedRun) -> None:
+    state = "finished" if run.finished else "interrupted"
+    values = (run.id, run.created_at, state, _ascii(run.spec), json.dumps(run.versions))
+    number = connection.execute(
+        "INSERT INTO runs (id, created_at, state, spec, versions, started, finished, record) VALUES (?,?,?,?,?,?,?,?)",
+        (*values, run.started, run.finished, run.record),
+    ).lastrowid
+    connection.executemany(
+        "INSERT INTO steps (run, step, event) VALUES (?, ?, ?)",
+        ((number, index, event) for index, event in enumerate(run.steps)),
+    )

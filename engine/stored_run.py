@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from engine.errors import RunNotFound, SettingError, StoreError
 from engine.event_json import event_from_json
+from engine.export_jsonl import guess_of
 from engine.life_sign import LifeSign
 from engine.report import Report
 from engine.run_writer import record_json
 from engine.spec import RunSpec
-from engine.values import Drafted, Event, Step
+from engine.values import Event, Step
 
 __all__ = [
     "RUN_ID",
@@ -132,16 +133,8 @@ def events_of(connection: sqlite3.Connection, row: Row, start: int = 0) -> Itera
 def _events(texts: Iterable[str]) -> Iterator[Event]:
     for event in map(event_from_json, texts):
         if isinstance(event, Step):
-            yield _guess(event)
+            yield guess_of(event)
         yield event
-
-
-def _guess(step: Step) -> Drafted:
-    """The `Drafted` event of a step: the step holds all that it said."""
-    drafted = [decision for decision in step.decisions if decision.draft_token is not None]
-    tokens = tuple(decision.draft_token for decision in drafted if decision.draft_token is not None)
-    texts = tuple(decision.draft_text for decision in drafted)
-    return Drafted(step.index, step.context_length, tokens, texts, step.draft_seconds, step.note)
 
 
 def settled(connection: sqlite3.Connection, row: Row, store: Path) -> Row:

@@ -3,7 +3,7 @@
 // ---------------------------------------------------------------------------------------------
 
 const DRAW_EVERY_MS = 80; // one chart at a time, so that no frame pays for all four
-const DRAW_SHARE = 4; // and on a slow machine a pause of this many times what the last chart took
+const DRAW_SHARE = 4; // and on a slow machine a pause of this many times what the last chart took, while a run goes on
 
 function loadPlotly(url) {
   if (globalThis.Plotly?.react) return Promise.resolve(globalThis.Plotly); // a chart elsewhere on the page brought it
@@ -39,6 +39,7 @@ class Charts {
     this.course = new Course();
     this.figures = null;
     this.simulated = false;
+    this.ended = false;
     this.draw();
   }
 
@@ -109,6 +110,11 @@ class Charts {
     this.course.add(point);
   }
 
+  startAgain(points) {
+    this.course = new Course();
+    for (const point of points) this.course.add(point);
+  }
+
   draw() {
     if (!this.plotly) return;
     for (const name of this.names) this.due.add(name);
@@ -125,6 +131,7 @@ class Charts {
       const {traces, layout} = PLOTS[name](this);
       this.plotly.react(this.plots[name], traces, layout, {displayModeBar: false, doubleClick: 'reset'});
     }
-    this.timer = setTimeout(() => this.drawNext(), Math.max(DRAW_EVERY_MS, DRAW_SHARE * (performance.now() - began)));
+    const pause = this.ended ? 0 : Math.max(DRAW_EVERY_MS, DRAW_SHARE * (performance.now() - began));
+    this.timer = setTimeout(() => this.drawNext(), pause);
   }
 }

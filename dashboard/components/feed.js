@@ -1,5 +1,6 @@
 // ---------------------------------------------------------------------------------------------
-// feed.js: one run's event log, fetched in increments from a cursor while somebody watches.
+// feed.js: one run's event log, fetched in increments from a cursor while somebody watches, and its figures after every
+// step, fetched once somebody goes back in it.
 // ---------------------------------------------------------------------------------------------
 
 const POLL_MS = 100; // between two questions while entries arrive
@@ -10,15 +11,17 @@ const ANSWER_MS = 10000; // an answer that takes longer counts as lost
 const FEEDS_KEPT = 3; // unwatched runs that stay in memory, so that a page switch loses nothing
 
 // Survives remounts of the component; everything that must not live in the DOM is in here.
-const page = (globalThis.__draftscope ??= {feeds: new Map(), views: new Map(), plotly: null, showRejected: true});
+const page = (globalThis.__draftscope ??= {feeds: new Map(), views: new Map(), plotly: null, showRejected: true, speed: '1'});
 
 class AnswerError extends Error {}
 
 class Feed {
-  constructor(run, url) {
+  constructor(run, events, figures) {
     this.run = run;
-    this.url = url;
+    this.url = events;
+    this.course = new FigureCourse(figures, () => this.watchers.forEach((view) => view.received()));
     this.entries = [];
+    this.timeline = new Timeline();
     this.latest = null; // the last answer without its entries: state, reason, figures, ...
     this.connection = 'ok'; // ok | retrying | gone
     this.trouble = ''; // what the server said of a failure, in words
@@ -78,7 +81,10 @@ class Feed {
     const known = this.entries.length - rest.from; // 0, unless an answer overlaps what is here
     if (known < 0) return 0;
     const fresh = entries.slice(known);
-    for (const entry of fresh) this.entries.push(entry);
+    for (const entry of fresh) {
+      this.entries.push(entry);
+      this.timeline.add(entry);
+    }
     this.latest = rest;
     this.complete = rest.state === 'finished' && !rest.more;
     if (rest.more) return 0;
@@ -87,10 +93,53 @@ class Feed {
   }
 }
 
-function feedFor({run, events}) {
+// The figures after every step, as the engine had them then. Row k belongs to the state after k steps.
+class FigureCourse {
+  constructor(url, arrived) {
+    this.url = url;
+    this.arrived = arrived;
+    this.rows = [];
+    this.names = null;
+    this.complete = false;
+    this.asking = false;
+  }
+
+  // The figures after that many steps; undefined if they are not here yet, in which case they are fetched.
+  at(steps) {
+    const row = this.rows[steps];
+    if (!row) return void this.fetchAll();
+    const {figures, positions} = this.names;
+    const named = (names, values) => Object.fromEntries(names.map((name, place) => [name, values[place]]));
+    return {...named(figures, row), per_position: row.at(-1).map((values) => named(positions, values))};
+  }
+
+  async fetchAll() {
+    if (this.asking || this.complete) return;
+    this.asking = true;
+    try {
+      while (!this.complete) {
+        const answer = await fetch(`${this.url}?from=${this.rows.length}`, {signal: AbortSignal.timeout(ANSWER_MS)});
+        if (!answer.ok) throw new AnswerError(`The server answered ${answer.status}`);
+        this.take(await answer.json());
+      }
+    } catch {
+      setTimeout(() => this.arrived(), LONGEST_RETRY_MS); // whoever still needs them asks again
+    }
+    this.asking = false;
+    this.arrived();
+  }
+
+  take({names, rows, more}) {
+    this.names = names;
+    this.rows.push(...rows);
+    this.complete = !more;
+  }
+}
+
+function feedFor({run, events, figures}) {
   let feed = page.feeds.get(run);
   if (!feed || feed.connection === 'gone') {
-    feed = new Feed(run, events);
+    feed = new Feed(run, events, figures);
     page.feeds.set(run, feed);
   }
   const unwatched = [...page.feeds.values()].filter((other) => other !== feed && !other.watchers.size);

@@ -36,17 +36,18 @@ class FigureRow {
       : 'A row alone and the same row in a block may differ in rounding, so that at temperature 0 a near tie may be decided otherwise than in plain text.');
   }
 
-  show(feed, state) {
+  // `figures` are those of the state that is shown; undefined while they are on their way.
+  show(feed, state, figures) {
     const latest = feed?.latest;
     setText(this.state, this.stateWords(state, latest));
+    this.live.classList.toggle('awaits-figures', state === 'replay' && !figures);
     this.live.classList.toggle('simulated', Boolean(latest?.simulated));
     this.badges.simulated.hidden = !latest?.simulated;
     this.badges.lossy.hidden = !latest || latest.lossless;
     this.showBackend(latest);
     this.showNotices(feed, latest);
-    if (!latest?.figures) return this.blank();
+    if (!figures) return state === 'replay' ? undefined : this.blank();
 
-    const figures = latest.figures;
     setText(this.speculation, figures.speculation ? `Speculation ${figures.speculation}` : '');
     this.speculation.classList.toggle('inactive', /^(inactive|active, without)/.test(figures.speculation ?? ''));
     const tokens = counted(figures.tokens_generated, 'token');

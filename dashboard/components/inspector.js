@@ -41,7 +41,7 @@ class Inspector {
     const {stream, steps, tooltip} = this;
     if (event.key === 'Escape') return tooltip.owner ? tooltip.hide() : steps.close();
     const within = event.target === stream.box || steps.explain.root.contains(event.target);
-    if (!within || !/^Arrow(Left|Right|Up|Down)$/.test(event.key)) return;
+    if (!within || event.shiftKey || !/^Arrow(Left|Right|Up|Down)$/.test(event.key)) return;
     event.preventDefault();
     tooltip.hide();
     if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') steps.move(event.key === 'ArrowRight', true);

@@ -9,7 +9,8 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | file | its one job |
 |---|---|
 | words.js | numbers and outcomes as a reader sees them |
-| feed.js | the event log of a run, fetched from a cursor |
+| timeline.js | a run as a row of steps |
+| feed.js | the event log of a run, fetched from a cursor; its figures after every step |
 | tokens.js | a decision -> token spans |
 | stream.js | the token stream: chunks, guesses and their fate, following the end |
 | tooltip.js | what happened to a token, in words and numbers |
@@ -20,7 +21,10 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | figures.js | state, badges, figures, share of time, legend |
 | plots.js | what the four charts show, as Plotly traces and layouts |
 | charts.js | their life: made once, updated in place, coloured by the theme |
+| player.js | which step of a finished run is shown |
 | view.js | brings them together; has the module's `export default` |
+
+`svg_plots.js`, `file.js` and `file.css` are for a run in a file (`dashboard.html_file`) and not loaded here.
 """
 
 from __future__ import annotations
@@ -35,10 +39,11 @@ import streamlit as st
 if TYPE_CHECKING:
     from streamlit.components.v2.bidi_component.state import ComponentResult
 
-__all__ = ["live_view"]
+__all__ = ["SCRIPTS", "asset", "live_view"]
 
 SCRIPTS = (
     "words.js",
+    "timeline.js",
     "feed.js",
     "tokens.js",
     "stream.js",
@@ -50,19 +55,21 @@ SCRIPTS = (
     "figures.js",
     "plots.js",
     "charts.js",
+    "player.js",
     "view.js",
 )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of the component."""
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 _component = st.components.v2.component(
     "draftscope_live",
-    html=_asset("live.html"),
-    css=_asset("live.css") + _asset("explain.css"),
-    js="\n".join(_asset(name) for name in SCRIPTS),
+    html=asset("live.html"),
+    css=asset("live.css") + asset("explain.css"),
+    js="\n".join(asset(name) for name in SCRIPTS),
 )
 
 
@@ -71,6 +78,8 @@ def live_view(
     *,
     mode: Literal["live", "review"] = "live",
     finished: bool = False,
+    step: int | None = None,
+    shareable: bool = True,
     key: str = "live",
     prefix: str = "",
 ) -> ComponentResult:
@@ -85,6 +94,10 @@ def live_view(
     finished : bool, default False
         Whether the script knows that the run has ended. True acknowledges `done`, which is
         otherwise sent again a few times.
+    step : int or None, default None
+        Steps done in the state in which to open a run that has ended; None is its end.
+    shareable : bool, default True
+        Whether a link to the run works for others: it does once the run is in the history.
     key : str, default "live"
         Streamlit's key. Keep it, and mount the view into a container made before anything above it
         can change: a remount costs a flicker, though no data.
@@ -103,10 +116,11 @@ def live_view(
     touch the running view.
 
     A test in a browser can rely on these attributes: on `.live` `data-run`, `data-shown` (entries drawn),
-    `data-state` ("idle", the server's word, or "lost" for a run that it no longer has; "finished" only
-    once all is drawn) and `data-connection` ("ok", "retrying", "gone"); on every `.stream .token`
-    `data-step`, `data-position`, `data-outcome`, `data-token` and `data-discarded`; on `.explain`
-    `data-step` and `data-position` of what it shows. A function
+    `data-step` (steps drawn), `data-state` ("idle", the server's word, or "lost" for a run that it no
+    longer has; "finished" only once all is drawn; "replay" while an earlier state of it is shown) and
+    `data-connection` ("ok", "retrying", "gone"); on every `.stream .token` `data-step`, `data-position`,
+    `data-outcome`, `data-token` and `data-discarded`; on `.explain` `data-step` and `data-position` of
+    what it shows. A function
     `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.
     """
     routes = f"{prefix.rstrip('/')}/draftscope"
@@ -116,8 +130,11 @@ def live_view(
             "run": run_id,
             "mode": mode,
             "finished": finished,
+            "step": step,
             "events": f"{routes}/runs/{quote(run_id, safe='')}/events" if run_id else "",
             "steps": f"{routes}/runs/{quote(run_id, safe='')}/steps" if run_id else "",
+            "figures": f"{routes}/runs/{quote(run_id, safe='')}/figures" if run_id else "",
+            "link": f"{prefix.rstrip('/')}/history?run={quote(run_id, safe='')}" if run_id and shareable else "",
             "plotly": f"{routes}/plotly.min.js?v={version('plotly')}",
         },
         on_done_change=_rerun,

@@ -1,12 +1,13 @@
 // ---------------------------------------------------------------------------------------------
 // steps.js: the chosen token and its step, whose explanation is fetched when it is asked for.
+// In a file that holds a whole run the explanations are there already, one for each step.
 // ---------------------------------------------------------------------------------------------
 
 const STEPS_KEPT = 64;
 
 class Steps {
   constructor(board, panel, stream, speak) {
-    Object.assign(this, {board, stream, speak, token: null, url: ''});
+    Object.assign(this, {board, stream, speak, token: null, source: ''});
     this.told = new Map(); // step -> its explanation
     this.explain = new Explain(panel, {
       step: (forwards) => this.moveStep(forwards),
@@ -15,8 +16,9 @@ class Steps {
     });
   }
 
-  open(url) {
-    this.url = url;
+  // `source` is the address of the steps, or the steps themselves.
+  open(source) {
+    this.source = source;
     this.told.clear();
     this.close();
   }
@@ -55,7 +57,8 @@ class Steps {
   }
 
   async fetch(step) {
-    const answer = await fetch(`${this.url}/${step}`, {signal: AbortSignal.timeout(ANSWER_MS)});
+    if (typeof this.source !== 'string') return this.source[step];
+    const answer = await fetch(`${this.source}/${step}`, {signal: AbortSignal.timeout(ANSWER_MS)});
     const told = await answer.json();
     if (!answer.ok) throw new Error(told.error);
     this.told.set(step, told);
@@ -76,6 +79,12 @@ class Steps {
     this.stream.stay();
     token.scrollIntoView({block: 'nearest'});
     this.choose(token, {spoken});
+  }
+
+  // An open panel goes along to the step that a replay shows.
+  follow(step) {
+    if (!this.token || Number(this.token.dataset.step) === step) return;
+    this.choose([...this.stream.box.querySelectorAll(`.token[data-step="${step}"]`)].at(-1));
   }
 
   here() {

@@ -3,6 +3,8 @@
 //
 // Steps sit in chunks that the browser skips while they are out of sight, so that 20,000 tokens cost no
 // more than 200. A chunk begins on a new line, so one is closed where the text breaks the line anyhow.
+// To go back, the chunks from the one in question on are taken away, and the caller enters again what is left of it.
+// They are kept, so that to go forward again is to put whole chunks back.
 // ---------------------------------------------------------------------------------------------
 
 const CHUNK_TOKENS = 96; // close at the next line break
@@ -32,6 +34,9 @@ class Stream {
     this.box.replaceChildren();
     this.chunk = null;
     this.chunkTokens = 0;
+    this.openings = []; // of every chunk: its first entry, and the state of affairs just before
+    this.kept = new Map(); // chunks that were taken away, by their first entry
+    this.marked = null; // the step that is marked as shown
     this.step = null; // the span of the latest step
     this.stepTokens = 0;
     this.recent = []; // the latest emitted spans, for characters spread over several
@@ -39,44 +44,49 @@ class Stream {
     this.follow();
   }
 
-  // ---- entries ----
+  // ---- entries: `entry` is their number in the log ----
 
-  showPrompt(text) {
-    this.openChunk();
+  showPrompt(entry, text) {
+    this.openChunk(entry);
     this.chunk.append(make('span', 'prompt', text));
   }
 
-  showGuess(index, tokens, texts, note) {
+  showGuess(entry, index, tokens, texts, note) {
     this.told.set(index, {note, texts});
     const spans = tokens.map((id, position) =>
       tokenSpan(index, position, {outcome: 'guess', id, text: texts[position], discarded: false, emitted: false}));
-    this.fillStep(index, spans);
+    this.fillStep(entry, index, spans);
   }
 
-  showFate(index, wires, note) {
+  showFate(entry, index, wires, note) {
     const decisions = wires.map(decisionOf);
     this.told.set(index, {note, decisions});
     const spans = [];
     const recovered = []; // read behind all that was refused
+    const emitted = [];
     decisions.forEach((decision, position) => {
       for (const token of shownTokens(decision)) {
         const span = tokenSpan(index, position, token);
         (token.outcome === 'recovered' ? recovered : spans).push(span);
-        if (token.emitted) this.emitted(span, token.parts);
+        if (token.emitted) emitted.push([span, token.parts]);
       }
     });
-    this.fillStep(index, [...spans, ...recovered]);
+    this.fillStep(entry, index, [...spans, ...recovered]);
+    for (const [span, parts] of emitted) this.emitted(span, parts);
   }
 
   emitted(span, parts) {
     this.recent.push(span);
     if (this.recent.length > LONGEST_CHARACTER) this.recent.shift();
-    if (parts > 1) joinParts(this.recent.slice(-parts));
+    if (parts < 2) return;
+    const joined = this.recent.slice(-parts);
+    joinParts(joined);
+    if (!this.chunk.contains(joined[0])) this.openings.at(-1).tied = true;
   }
 
-  fillStep(index, spans) {
+  fillStep(entry, index, spans) {
     if (Number(this.step?.dataset.step) !== index) {
-      this.openChunk();
+      this.openChunk(entry);
       this.step = make('span', 'step');
       this.step.dataset.step = index;
       this.chunk.append(this.step);
@@ -87,12 +97,18 @@ class Stream {
     this.step.replaceChildren(...spans);
   }
 
-  openChunk() {
+  openChunk(entry) {
     if (this.chunk && !this.chunkIsFull()) return;
+    this.openings.push({entry, before: this.affairs(), tied: false});
     this.chunk = make('div', 'chunk');
     this.chunk.dir = 'auto';
     this.chunkTokens = 0;
     this.box.append(this.chunk);
+  }
+
+  affairs() {
+    const {chunk, chunkTokens, step, stepTokens, recent} = this;
+    return {chunk, chunkTokens, step, stepTokens, recent: [...recent]};
   }
 
   chunkIsFull() {
@@ -100,6 +116,49 @@ class Stream {
     const end = this.step.lastElementChild?.textContent ?? '';
     return end.endsWith('\n') || this.chunkTokens >= CHUNK_TOKENS_MOST ||
       (this.chunkTokens >= CHUNK_TOKENS_SENTENCE && /[.!?。！？]["”’)]?$/.test(end));
+  }
+
+  // ---- back and forward again ----
+
+  // Takes entries away, of the `shown` that are here, so that at most the first `entries` are left, and says how many are;
+  // the caller enters the rest again. A chunk that ends a character of the chunk before it goes together with that one.
+  cut(entries, shown) {
+    let end = shown;
+    let after = this.affairs();
+    let tied = false;
+    for (let opening; (opening = this.openings.pop()); ) {
+      const {entry, before} = opening;
+      const whole = !tied && !opening.tied;
+      if (whole && end > (this.kept.get(entry)?.end ?? entry)) this.kept.set(entry, {end, opening, after});
+      after.chunk.remove();
+      [end, after, tied] = [entry, before, opening.tied];
+      if (entry <= entries && !tied) break;
+    }
+    Object.assign(this, after, {recent: [...after.recent]});
+    return end;
+  }
+
+  // Puts a chunk back that begins at `entry`, if it is kept and does not go beyond `wanted`; says how many entries are here then.
+  putBack(entry, wanted) {
+    const kept = this.kept.get(entry);
+    if (!kept || kept.end > wanted) return entry;
+    this.kept.delete(entry); // it may grow from here on
+    const {chunk, recent} = kept.after;
+    const before = this.affairs(); // the chunk before this one may be another than it was
+    this.openings.push({...kept.opening, before});
+    const own = recent.filter((span) => chunk.contains(span));
+    Object.assign(this, kept.after, {recent: [...before.recent, ...own].slice(-LONGEST_CHARACTER)});
+    this.box.append(chunk);
+    return kept.end;
+  }
+
+  // Marks the latest step as the one that is shown.
+  mark(on) {
+    const marked = on ? this.step : null;
+    if (this.marked === marked) return;
+    this.marked?.removeAttribute('aria-current');
+    marked?.setAttribute('aria-current', 'step');
+    this.marked = marked;
   }
 
   // ---- following the end ----
@@ -131,6 +190,14 @@ class Stream {
   }
 
   keepUp() {
+    this.toEnd();
+    this.again ||= requestAnimationFrame(() => {
+      this.again = 0;
+      this.toEnd(); // a chunk that came into sight may turn out longer than was thought
+    });
+  }
+
+  toEnd() {
     if (!this.following) return;
     this.box.scrollTop = this.box.scrollHeight;
     this.remember();

@@ -12,6 +12,7 @@ const STATES = {
   running: 'Running',
   paused: 'Paused',
   finished: 'Finished',
+  replay: 'Replay',
   lost: 'Not in memory',
 };
 

@@ -7,9 +7,11 @@ import streamlit as st
 from dashboard import state
 from dashboard.components.live import live_view
 from dashboard.controls import Settings, settings
+from dashboard.plain_text import plain
 from dashboard.runner import LiveRun, TooManyRuns, registry
 from dashboard.views.exports import run_exports
 from dashboard.views.get_model import offer_model
+from dashboard.views.links import settings_link
 
 __all__ = ["page"]
 
@@ -19,13 +21,21 @@ def page() -> None:
     with st.sidebar:
         offer_model()
         chosen = settings()
+        if not chosen.trouble:
+            settings_link(chosen.spec, key="sidebar")
     run = state.current_run()
     if _buttons(run, chosen):
         st.rerun()  # the buttons were drawn for the run as it was
     if message := state.take_notice() or chosen.trouble:
-        st.error(message, icon=":material/block:")
+        st.error(plain(message), icon=":material/block:")
     finished = run is not None and run.finished
-    result = live_view(run.id if run else None, finished=finished, key="live")
+    result = live_view(
+        run.id if run else None,
+        finished=finished,
+        step=state.step_of(run),
+        shareable=run is not None and run.saved,
+        key="live",
+    )
     if result.done and not finished:
         st.rerun()
     if run and finished:

@@ -1,4 +1,4 @@
-"""Download buttons; a file is built when its button is pressed, never before."""
+"""Download buttons and the import; a file is built when its button is pressed, never before."""
 
 from __future__ import annotations
 
@@ -6,15 +6,37 @@ from collections.abc import Callable, Iterator, Sequence
 
 import streamlit as st
 
+from dashboard.html_file import html_file
 from engine.export import runs_csv, steps_csv, to_bytes, tokens_csv
+from engine.export_jsonl import run_jsonl
 from engine.store import RunStore
 
 __all__ = ["run_exports", "runs_export"]
 
 
 def run_exports(run_id: str, *, key: str) -> None:
-    """Buttons for the steps and the tokens of one run."""
+    """Buttons for one run: to play it without Draftscope, to import it again, its steps and its tokens."""
     with st.container(horizontal=True, vertical_alignment="center", key=f"{key}_exports"):
+        st.download_button(
+            "Replay as HTML",
+            lambda: html_file(RunStore().get(run_id), RunStore().events(run_id)),
+            f"run-{run_id[:8]}.html",
+            "text/html",
+            key=f"{key}_html",
+            on_click="ignore",
+            icon=":material/download:",
+            help="One file that opens with a double click and needs no network: the run to play and step through.",
+        )
+        st.download_button(
+            "Run as JSONL",
+            lambda: to_bytes(run_jsonl(RunStore().get(run_id), RunStore().events(run_id))),
+            f"run-{run_id[:8]}.jsonl",
+            "application/jsonl",
+            key=f"{key}_jsonl",
+            on_click="ignore",
+            icon=":material/download:",
+            help="Every event, without loss; import it on the History page, or with `python -m engine runs import`.",
+        )
         for_excel = _for_excel(key)
         _button(
             "Steps as CSV",

@@ -9,6 +9,8 @@ from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
 from dashboard.frames import runs_frame
 from dashboard.views.exports import run_exports, runs_export
+from dashboard.views.import_runs import import_runs
+from dashboard.views.links import linked_run, settings_link
 from engine.errors import DraftscopeError
 from engine.store import RunStore
 
@@ -36,6 +38,8 @@ def page() -> None:
     except DraftscopeError as failure:
         st.error(str(failure), icon=":material/database_off:")
         return
+    linked_run()
+    import_runs()
     if unreadable:
         st.warning(
             f"{len(unreadable)} of the runs cannot be read by this version of Draftscope: {', '.join(unreadable[:5])}",
@@ -53,6 +57,7 @@ def page() -> None:
     if len(chosen) == 1:
         st.divider()
         run_exports(chosen[0], key="saved")
+        settings_link(RunStore().get(chosen[0]).spec, key="saved")
         live_view(chosen[0], mode="review", finished=True, key="saved_view")
     elif len(frame) > 1:
         st.caption("Acceptance against what it brought: every dot is a run. Select one row to see the run again.")

@@ -1,4 +1,4 @@
-"""`python -m engine runs`: the history of runs: list, show, explain a step, export as CSV, delete."""
+"""`python -m engine runs`: the history of runs: list, show, explain a step, export, import, delete."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from engine.cli.explain import explained
@@ -16,6 +17,8 @@ from engine.cli.table import table
 from engine.errors import SettingError
 from engine.explain import explain
 from engine.export import runs_csv, steps_csv, tokens_csv, write_csv
+from engine.export_jsonl import run_jsonl
+from engine.import_jsonl import lines_of, read_runs
 from engine.store import RunStore, StoredRun
 from engine.values import Event, Step
 
@@ -30,7 +33,9 @@ RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser's commands."""
-    parser = commands.add_parser("runs", help="list, show, explain, export or delete kept runs", allow_abbrev=False)
+    parser = commands.add_parser(
+        "runs", help="list, show, explain, export, import or delete kept runs", allow_abbrev=False
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(name: str, help: str, handler: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
@@ -44,13 +49,17 @@ def add_parser(commands: Any) -> None:
     why = action("explain", "tell why every token of a step is there", _explain)
     why.add_argument("run_id", metavar="ID", help="a run's id, or its beginning")
     why.add_argument("step", metavar="STEP", type=int, help="which step, counted from 1 as on the page")
-    export = action("export", "write runs as CSV", _export)
+    export = action("export", "write runs as CSV, or as JSONL that can be imported again", _export)
     export.add_argument("run_ids", metavar="ID", nargs="*", help="the runs to write; all of them by default")
-    export.add_argument("--csv", metavar="FILE", required=True, help="is replaced if it is there; - is standard output")
+    files = export.add_mutually_exclusive_group(required=True)
+    files.add_argument("--csv", metavar="FILE", help="is replaced if it is there; - is standard output")
+    files.add_argument("--jsonl", metavar="FILE", help="the same, with every event, for `runs import`")
     export.add_argument("--kind", choices=("runs", "steps", "tokens"), default="runs",
-                        help="one row for each of what (default %(default)s)")  # fmt: skip
+                        help="CSV: one row for each of what (default %(default)s)")  # fmt: skip
     export.add_argument("--bom", action=argparse.BooleanOptionalAction, default=False,
-                        help="begin with a byte-order mark, by which Excel knows UTF-8")  # fmt: skip
+                        help="CSV: begin with a byte-order mark, by which Excel knows UTF-8")  # fmt: skip
+    importing = action("import", "take in runs of a JSONL file: all of them, or none if one cannot be", _import)
+    importing.add_argument("file", metavar="FILE", type=Path)
     delete = action("delete", "delete runs: all that are named, or none if one cannot be", _delete)
     delete.add_argument("run_ids", metavar="ID", nargs="+")
 
@@ -169,10 +178,20 @@ def _export(arguments: argparse.Namespace) -> int:
     if not arguments.run_ids:
         runs = store.runs()
         _tell_unreadable(store)
-    lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
-    write_csv(lines, arguments.csv, bom=arguments.bom)
-    if arguments.csv != "-":
-        print(f"wrote {_n_runs(len(runs))} to {arguments.csv}", file=sys.stderr)
+    name = arguments.csv if arguments.jsonl is None else arguments.jsonl
+    if arguments.jsonl is not None:
+        write_csv((line for run in runs for line in run_jsonl(run, store.events(run.id, exact=True))), name)
+    else:
+        lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
+        write_csv(lines, name, bom=arguments.bom)
+    if name != "-":
+        print(f"wrote {_n_runs(len(runs))} to {name}", file=sys.stderr)
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    added = RunStore().add(read_runs(lines_of(arguments.file), str(arguments.file)))
+    print(f"imported {_n_runs(len(added))}: {', '.join(added)}")
     return 0
 
 

@@ -1,9 +1,10 @@
 """The log of a run as the page reads it."""
 
 import json
+from dataclasses import fields
 
 from dashboard.event_log import MOST_ENTRIES, EventLog
-from engine import Drafted, RunSpec, Step, build
+from engine import Drafted, Figures, RunSpec, Started, Step, Tally, build
 
 
 def filled_log(**settings):
@@ -110,3 +111,41 @@ def test_evidence_makes_no_answer_larger():
     probed, bare = (filled_log(max_tokens=40, seed=3, probe=n)[0] for n in (8, 0))
     sizes = [[len(json.dumps(entry)) for entry in json.loads(log.since(0))["entries"]] for log in (probed, bare)]
     assert sum(sizes[0]) < 1.05 * sum(sizes[1])
+
+
+def wire(value):
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def test_the_figures_after_every_step_are_those_of_the_events_up_to_it():
+    log, events = filled_log(max_tokens=80, seed=3)
+    answer = json.loads(log.figures_since(0))
+    tally, expected = Tally(), []
+    for event in events:
+        tally.add(event)
+        if isinstance(event, Started | Step):
+            expected.append(tally.figures())
+    names, positions = answer["names"]["figures"], answer["names"]["positions"]
+    assert {*names, "per_position"} == {field.name for field in fields(Figures)}
+    for row, figures in zip(answer["rows"], expected, strict=True):
+        assert dict(zip(names, row[:-1], strict=True)) == {
+            name: list(value) if isinstance(value, tuple) else wire(value)
+            for name, value in ((name, getattr(figures, name)) for name in names)
+        }
+        assert row[-1] == [[wire(getattr(position, name)) for name in positions] for position in figures.per_position]
+
+
+def test_the_figures_of_steps_are_read_in_bounded_answers():
+    log, _ = filled_log(drafter="none", max_tokens=MOST_ENTRIES + 5)
+    first = json.loads(log.figures_since(0))
+    assert len(first["rows"]) == MOST_ENTRIES
+    assert first["more"]
+    rest = json.loads(log.figures_since(MOST_ENTRIES))
+    assert len(first["rows"]) + len(rest["rows"]) == MOST_ENTRIES + 5 + 1
+    assert not rest["more"]
+
+
+def test_an_update_of_a_live_run_stays_small():
+    """A tenth of a second at 100 tokens a second: 10 plain steps, a guess and its fate each."""
+    log, _ = filled_log(drafter="none", max_tokens=500)
+    assert len(log.since(len(log) - 20)) < 5000

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -101,7 +102,10 @@ def test_the_exports_of_a_run_are_built_when_asked_for(monkeypatch):
     offered = []
     monkeypatch.setattr("streamlit.download_button", lambda label, build, name, *_, **__: offered.append((build, name)))
     run_exports(run_id, key="test")
-    [steps, tokens] = [list(csv.DictReader(io.StringIO(build().decode()))) for build, _ in offered]
+    html, jsonl, *tables = [build() for build, _ in offered]
+    assert html.startswith(b"<!doctype html>")
+    assert json.loads(jsonl.splitlines()[0])["id"] == run_id
+    [steps, tokens] = [list(csv.DictReader(io.StringIO(table.decode()))) for table in tables]
     record = RunStore().get(run_id).record
     assert len(steps) == record["steps"]
     assert sum(row["outcome"] == "accepted" for row in tokens) == record["accepted"]

@@ -141,7 +141,12 @@ def test_a_finished_run_offers_its_files():
     run_of(app).join(10)
     app.run()
     assert live_data(app)["finished"] is True
-    assert len(app.get("download_button")) == 2
+    assert [button.proto.label for button in app.get("download_button")] == [
+        "Replay as HTML",
+        "Run as JSONL",
+        "Steps as CSV",
+        "Tokens as CSV",
+    ]
 
 
 def test_the_naive_rule_is_said_to_be_lossy():

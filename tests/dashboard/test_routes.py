@@ -51,6 +51,19 @@ def test_a_run_that_is_only_in_the_store_reads_the_same(client):
     assert [entry[2] for entry in stored if entry[0] == "step"] == [entry[2] for entry in live if entry[0] == "step"]
 
 
+def test_the_figures_of_every_step_are_the_same_live_and_from_the_store(client):
+    run = registry.start(SPEC, "tab")
+    run.join(10)
+    live = client.get(f"/draftscope/runs/{run.id}/figures").json()
+    n_steps = RunStore().get(run.id).record["steps"]
+    assert len(live["rows"]) == n_steps + 1
+    registry._runs.clear()
+    assert client.get(f"/draftscope/runs/{run.id}/figures").json() == live
+    assert client.get(f"/draftscope/runs/{run.id}/figures?from=2").json()["rows"] == live["rows"][2:]
+    assert client.get("/draftscope/runs/nobody/figures").status_code == 404
+    assert client.post(f"/draftscope/runs/{run.id}/figures").status_code == 405
+
+
 def test_an_unknown_run_is_not_found(client):
     answer = client.get("/draftscope/runs/nobody/events")
     assert answer.status_code == 404

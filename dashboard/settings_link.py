@@ -1,0 +1,113 @@
+"""A link that fills the sidebar: a `RunSpec` as JSON in the address, and what it may say.
+
+A link may come from anybody. It is checked in full before any widget is touched: its fields and
+types, their ranges, and that it names models of the catalogue alone, so that opening it reads no
+file. It starts nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from engine.errors import SettingError
+from engine.heads import has_shipped_head
+from engine.lengths import MAX_DRAFT_LENGTH
+from engine.models import catalog
+from engine.spec import RunSpec, check
+
+__all__ = ["BOUNDS", "OWN_TEXT", "address_of", "read_spec", "widgets_of"]
+
+OWN_TEXT = "My own text"
+LONGEST_LINK = 20_000
+
+BOUNDS: dict[str, tuple[Any, Any]] = {
+    "draft_length": (0, MAX_DRAFT_LENGTH),
+    "acceptance_probability": (0.0, 0.99),
+    "temperature": (0.0, 2.0),
+    "top_k": (0, 100_000),
+    "top_p": (0.01, 1.0),
+    "max_tokens": (1, 20_000),
+    "seed": (0, 2**53 - 1),
+    "ngram_max": (1, 8),
+    "agreement": (-1.0, 1.0),
+    "target_ms": (0, 10_000),
+    "draft_ms": (0, 10_000),
+}
+"""What the sidebar's widgets go from and to."""
+
+
+def address_of(spec: RunSpec) -> str:
+    """The query of a link to these settings.
+
+    Examples
+    --------
+    >>> address_of(RunSpec(prompt="a&b"))[:23], address_of(RunSpec(prompt="a&b")).count("&")
+    ('?spec=%7B%22schema%22%3', 0)
+    """
+    return f"?spec={quote(spec.to_json(), safe='', errors='replace')}"
+
+
+def read_spec(text: str) -> RunSpec:
+    """The settings of a link.
+
+    Raises
+    ------
+    DraftscopeError
+        If it is not one that `address_of` makes, or the sidebar cannot show what it says.
+    """
+    if len(text) > LONGEST_LINK:
+        raise SettingError(f"the link is {len(text)} characters long; at most {LONGEST_LINK} are read")
+    try:
+        spec = RunSpec.from_json(text)
+    except RecursionError:
+        raise SettingError("the link holds no run spec") from None
+    check(spec)
+    ready = {entry.name for entry in catalog.entries() if entry.ready}
+    kind, _, named = spec.drafter.partition(":")
+    for role, name in (("target", spec.target), ("drafter", named)):
+        if name and name not in ready:
+            raise SettingError(
+                f"the link's {role} is {name!r}; a link may name models that are here, and no files: "
+                f"{', '.join(sorted(ready))}. Get or add the model first"
+            )
+    if kind.startswith("eagle") and named:
+        raise SettingError(f"the link's drafter is {spec.drafter!r}; a link may not name a file")
+    values = {**{name: getattr(spec, name) for name in BOUNDS if not name.endswith("_ms")}, **_milliseconds(spec)}
+    for name, value in values.items():
+        low, high = BOUNDS[name]
+        if not low <= value <= high:
+            raise SettingError(f"the link's {name} is {value}; the sidebar goes from {low} to {high}")
+    return spec
+
+
+def widgets_of(spec: RunSpec) -> dict[str, Any]:
+    """The value of every widget of the sidebar, by its key, for settings that `read_spec` gave."""
+    kinds = {entry.name: entry.kind for entry in catalog.entries()}
+    embedded = kinds[spec.target] == "embedded"
+    drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
+    prompts = spec.target if embedded else "words"
+    same = (
+        "target", "draft_length", "rule", "acceptance_probability", "temperature", "top_k", "top_p", "max_tokens",
+        "seed", "chat", "ngram_max", "ngram_match", "backend", "exact_rows", "agreement",
+    )  # fmt: skip
+    return {
+        **{name: getattr(spec, name) for name in same},
+        **_milliseconds(spec),
+        drafter: spec.drafter,
+        "stop_at": list(spec.stop),
+        f"example_{prompts}": OWN_TEXT,
+        f"prompt_{prompts}_{OWN_TEXT}": spec.prompt,
+    }
+
+
+def _milliseconds(spec: RunSpec) -> dict[str, int]:
+    milliseconds = {}
+    for name, seconds in (("target_ms", spec.target_call_seconds), ("draft_ms", spec.draft_call_seconds)):
+        whole = 0 <= seconds <= 1e6 and abs(seconds * 1000 - round(seconds * 1000)) < 1e-6
+        if not whole:
+            raise SettingError(
+                f"the link's {name[:-3]}_call_seconds is {seconds}; the sidebar takes whole milliseconds"
+            )
+        milliseconds[name] = round(seconds * 1000)
+    return milliseconds

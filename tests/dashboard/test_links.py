@@ -1,0 +1,157 @@
+"""Links: to a run at a step, and to the settings of the sidebar. Whoever made them is not trusted."""
+
+import json
+from urllib.parse import parse_qs
+
+import pytest
+
+from dashboard.plain_text import plain
+from dashboard.runner import registry
+from dashboard.settings_link import LONGEST_LINK, address_of, read_spec
+from engine import RunSpec, RunStore
+from engine.errors import DraftscopeError
+from tests.dashboard.test_pages import live_data, no_run_left, opened, run_of, saved
+
+__all__ = ["no_run_left"]
+
+SPEC = RunSpec(
+    prompt="A & B = “c”?\n<b>#x</b>", draft_length=7, temperature=0.35, top_k=9, top_p=0.8, max_tokens=33, seed=12345,
+    rule="naive", acceptance_probability=0.25, agreement=-0.5, target_call_seconds=0.02, draft_call_seconds=0.003,
+    stop=("the end", "\n\n"),
+)  # fmt: skip
+
+
+def linked(spec):
+    return opened(spec=parse_qs(address_of(spec)[1:])["spec"][0])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SPEC,
+        RunSpec(prompt="The draft"),
+        RunSpec(prompt="3 14", target="noisy", drafter="ngram", ngram_max=5, ngram_match="first"),
+        RunSpec(prompt="The draft", drafter="model:markov"),
+    ],
+)
+def test_a_link_fills_the_sidebar_and_runs_nothing(spec):
+    app = linked(spec)
+    assert not app.exception
+    assert not app.error
+    assert live_data(app)["run"] is None
+    assert not registry._runs
+    app.button(key="go").click().run()
+    assert run_of(app).spec == spec
+
+
+def test_a_link_is_taken_once_so_that_settings_may_be_changed():
+    app = linked(SPEC)
+    assert "spec" not in app.query_params
+    app.slider(key="draft_length").set_value(2).run()
+    assert app.slider(key="draft_length").value == 2
+
+
+def test_the_link_that_the_sidebar_offers_opens_the_same_settings():
+    app = opened(max_tokens="17", seed="5")
+    [offered] = [code.value for code in app.code if "?spec=" in code.value]
+    spec = read_spec(parse_qs(offered.partition("?")[2])["spec"][0])
+    assert (spec.max_tokens, spec.seed, spec.prompt) == (17, 5, "The draft model")
+
+
+def changed(**changes):
+    return json.dumps(json.loads(SPEC.to_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON"),
+        ("[]", "this is a list"),
+        ("[" * 5000, "no run spec|not JSON"),
+        (changed(schema=2), "schema 2"),
+        (changed(warmth=1), "no field 'warmth'"),
+        (changed(seed="7"), "seed is '7'"),
+        (changed(seed=-1), "seed"),
+        (changed(seed=2**60), "seed is 1152921504606846976; the sidebar goes from 0"),
+        (changed(temperature=99), "temperature is 99.0; the sidebar goes from 0.0 to 2.0"),
+        (changed(temperature=float("nan")), "temperature"),
+        (changed(draft_length=33), "draft_length|draft length"),
+        (changed(max_tokens=10**9), "max_tokens is 1000000000"),
+        (changed(agreement=2), "agreement"),
+        (changed(target_call_seconds=0.0005), "whole milliseconds"),
+        (changed(target_call_seconds=float("inf")), "whole milliseconds"),
+        (changed(target_call_seconds=99.0), "target_ms is 99000"),
+        (changed(rule="always"), "choose exact or naive"),
+        (changed(drafter="oracle"), "choose none"),
+        (changed(target="/etc/passwd"), "'/etc/passwd'; a link may name models that are here, and no files"),
+        (changed(target="\\\\host\\share\\x.gguf"), "no files"),
+        (changed(drafter="model:../x.gguf"), "no files"),
+        (changed(rule="exact", drafter="eagle:/tmp/head.npz"), "no files"),
+        (changed(prompt=" "), "prompt is empty"),
+        (changed(prompt="x" * LONGEST_LINK), "characters long"),
+    ],
+)
+def test_a_link_with_wrong_settings_says_so_and_changes_nothing(text, words):
+    with pytest.raises(DraftscopeError, match=words):
+        read_spec(text)
+    app = opened(spec=text)
+    assert not app.exception
+    assert "The settings of the link were not taken" in app.error[0].value
+    assert app.slider(key="draft_length").value == RunSpec().draft_length
+    assert app.selectbox(key="target").value == "markov"
+    assert not registry._runs
+
+
+def test_what_a_link_says_is_shown_as_text():
+    app = opened(spec=changed(target="![x](http://example.org/x.png)"))
+    assert "\\!\\[x\\]\\(http\\:" in app.error[0].value
+    assert plain("a_b *c*\n# d") == "a\\_b \\*c\\* \\# d"
+
+
+def test_a_link_opens_a_run_at_its_step_on_the_history_page():
+    run_id = saved()
+    app = opened(run=run_id, step="2")
+    assert not app.exception
+    data = live_data(app)
+    assert (data["run"], data["step"], data["mode"]) == (run_id, 2, "review")
+    assert data["link"] == f"/history?run={run_id}"
+
+
+def test_a_closed_link_leaves_the_history():
+    app = opened(run=saved(), step="0")
+    app.button(key="close_link").click().run()
+    assert not app.exception
+    assert not app.get("bidi_component")
+    assert "run" not in app.query_params
+
+
+def test_a_link_to_the_tabs_own_run_stays_on_the_decode_page():
+    app = opened(max_tokens="8")
+    app.button(key="go").click().run()
+    run = run_of(app)
+    run.join(10)
+    again = opened(owner=app.session_state.owner, run=run.id, step="1")
+    assert (live_data(again)["run"], live_data(again)["step"], live_data(again)["mode"]) == (run.id, 1, "live")
+
+
+@pytest.mark.parametrize("step", ["-1", "x", "1e3", "9" * 40, "²", "<b>1</b>"])
+def test_a_step_that_is_no_number_is_told_and_the_run_shown_at_its_end(step):
+    app = opened(run=saved(), step=step)
+    assert not app.exception
+    assert "no whole number" in app.error[0].value
+    assert live_data(app)["step"] is None
+
+
+def test_a_step_behind_the_end_is_told():
+    run_id = saved()
+    app = opened(run=run_id, step="9999")
+    n_steps = RunStore().get(run_id).record["steps"]
+    assert f"the run has {n_steps}" in app.warning[0].value
+
+
+@pytest.mark.parametrize("run", ["nobody", "../x", "x" * 500, "' OR 1=1", "![x](http://example.org)"])
+def test_a_link_to_a_run_that_is_not_here_says_so(run):
+    app = opened(run=run, step="1")
+    assert not app.exception
+    assert "is not in this history" in app.error[0].value
+    assert not app.get("bidi_component")
