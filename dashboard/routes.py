@@ -1,4 +1,4 @@
-"""What the page's live view fetches: the log of a run from a cursor, and plotly.js. Read-only."""
+"""What is fetched over HTTP: the log of a run from a cursor, plotly.js, and the counters. Read-only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from starlette.routing import Route
 
 from dashboard.runner import registry
 from dashboard.stored_log import stored_log
+from dashboard.telemetry import metrics
 from engine.errors import DraftscopeError, RunNotFound
+from engine.telemetry.prometheus import CONTENT_TYPE
 
 __all__ = ["routes"]
 
@@ -38,6 +40,11 @@ def plotly_js(request: Request) -> Response:
     )
 
 
+def prometheus(request: Request) -> Response:
+    """The counters of all runs that were started from the page, as Prometheus reads them."""
+    return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+
 def _cursor(request: Request) -> int:
     text = request.query_params.get("from", "0")
     return int(text) if text.isdecimal() else 0
@@ -46,4 +53,5 @@ def _cursor(request: Request) -> int:
 routes = [
     Route("/draftscope/runs/{run_id}/events", events),
     Route("/draftscope/plotly.min.js", plotly_js),
+    Route("/metrics", prometheus),
 ]
