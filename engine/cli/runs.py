@@ -1,4 +1,4 @@
-"""`python -m engine runs`: the history of runs: list, show, export as CSV, delete."""
+"""`python -m engine runs`: the history of runs: list, show, label, analyse, export as CSV, delete and restore."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from engine.cli import runs_deleted, runs_label
 from engine.cli.joined import joined_text
 from engine.cli.paint import safe
-from engine.cli.summary import number, summary
+from engine.cli.runs_filter import add_filters, chosen_runs
+from engine.cli.summary import n_runs, number, summary
 from engine.cli.table import table
 from engine.export import runs_csv, steps_csv, tokens_csv, write_csv
 from engine.store import RunStore, StoredRun
@@ -20,14 +22,14 @@ __all__ = ["add_parser"]
 
 HEAD = (
     "id", "date (UTC)", "target", "drafter", "rule", "draft length",
-    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "state",
+    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "state", "tags",
 )  # fmt: skip
 RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step", "tok/s"))
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser's commands."""
-    parser = commands.add_parser("runs", help="list, show, export or delete kept runs", allow_abbrev=False)
+    parser = commands.add_parser("runs", help="list, show, label, export or delete kept runs", allow_abbrev=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(name: str, help: str, handler: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
@@ -35,7 +37,7 @@ def add_parser(commands: Any) -> None:
         added.set_defaults(handler=handler)
         return added
 
-    action("list", "name all runs, the newest first", _list)
+    add_filters(action("list", "name runs, the newest first", _list))
     show = action("show", "tell all that is known of a run", _show)
     show.add_argument("run_id", metavar="ID", help="a run's id, or its beginning")
     export = action("export", "write runs as CSV", _export)
@@ -45,31 +47,33 @@ def add_parser(commands: Any) -> None:
                         help="one row for each of what (default %(default)s)")  # fmt: skip
     export.add_argument("--bom", action=argparse.BooleanOptionalAction, default=False,
                         help="begin with a byte-order mark, by which Excel knows UTF-8")  # fmt: skip
-    delete = action("delete", "delete runs: all that are named, or none if one cannot be", _delete)
-    delete.add_argument("run_ids", metavar="ID", nargs="+")
+    runs_label.add_actions(action)
+    runs_deleted.add_actions(action)
 
 
 def _list(arguments: argparse.Namespace) -> int:
     store = RunStore()
-    runs = store.runs()
-    unreadable = _tell_unreadable(store)
-    if runs:
-        print(table(HEAD, map(_row, runs), right=RIGHT))
+    store.purge()
+    runs, unreadable = store.listing()
+    _tell_unreadable(unreadable)
+    chosen = chosen_runs(runs, arguments)
+    if chosen:
+        print(table(HEAD, map(_row, chosen), right=RIGHT))
+    elif runs:
+        print(f"none of {n_runs(len(runs))} is like that; give fewer conditions")
     elif not unreadable:
         print("no runs are kept yet: `python -m engine run --save` keeps one, and so does the page")
     return 0
 
 
-def _tell_unreadable(store: RunStore) -> bool:
-    """Say on standard error which runs are left out, and return whether there are any."""
-    unreadable = store.unreadable()
+def _tell_unreadable(unreadable: list[str]) -> None:
+    """Say on standard error which runs are left out."""
     if unreadable:
         print(
-            f"{_n_runs(len(unreadable))} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
+            f"{n_runs(len(unreadable))} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
             "update it, or delete what you do not need: `python -m engine runs delete ID`",
             file=sys.stderr,
         )
-    return bool(unreadable)
 
 
 def _row(run: StoredRun) -> tuple[str, ...]:
@@ -87,6 +91,7 @@ def _row(run: StoredRun) -> tuple[str, ...]:
         number(record["tokens_per_second"], 1),
         "simulated" if record["simulated"] else "",
         _state(run),
+        ", ".join(run.tags),
     )
 
 
@@ -99,6 +104,7 @@ def _show(arguments: argparse.Namespace) -> int:
     run = store.get(arguments.run_id)
     record = run.record
     lines = [("id", run.id), ("created_at", run.created_at), ("state", run.state)]
+    lines += [(name, text) for name, text in (("tags", ", ".join(run.tags)), ("note", run.note)) if text]
     _print_section("run", [*lines, *run.versions.items()])
     _print_section("settings", asdict(run.spec).items())
     print(f"figures\n{_indented(summary(record))}")
@@ -148,11 +154,11 @@ def _export(arguments: argparse.Namespace) -> int:
     runs = [store.get(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
     if not arguments.run_ids:
         runs = store.runs()
-        _tell_unreadable(store)
+        _tell_unreadable(store.unreadable())
     lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
     write_csv(lines, arguments.csv, bom=arguments.bom)
     if arguments.csv != "-":
-        print(f"wrote {_n_runs(len(runs))} to {arguments.csv}", file=sys.stderr)
+        print(f"wrote {n_runs(len(runs))} to {arguments.csv}", file=sys.stderr)
     return 0
 
 
@@ -162,12 +168,3 @@ def _event_lines(store: RunStore, runs: Iterable[StoredRun], kind: str) -> Itera
     for run in runs:
         events: Iterator[Event] = store.events(run.id, exact=True)
         yield from lines(run.id, events, header=False)
-
-
-def _delete(arguments: argparse.Namespace) -> int:
-    print(f"deleted {_n_runs(RunStore().delete(arguments.run_ids))}")
-    return 0
-
-
-def _n_runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"

@@ -126,6 +126,14 @@ def test_every_run_is_a_row_with_settings_and_figures(runs):
     assert finished["text"] == safe_text(record["text"])
 
 
+def test_tags_and_notes_are_cells_that_no_spreadsheet_runs(store):
+    run_id = write(store, EVENTS, SPEC)
+    store.label(run_id, tags=["=a", "b"], note="=1+1")
+    [row] = read(runs_csv(store.runs()))
+    assert json.loads(row["tags"]) == ["=a", "b"]
+    assert row["note"] == "'=1+1"
+
+
 def test_what_a_run_has_not_got_is_empty(runs):
     empty = read(runs_csv(runs))[0]
     assert empty["steps"] == "0"
