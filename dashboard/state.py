@@ -6,6 +6,7 @@ session, finds its run again. The session's own value wins, since a page switch 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 import streamlit as st
@@ -16,9 +17,12 @@ __all__ = [
     "choose_target",
     "current_run",
     "fetching",
+    "forget_deleted",
+    "last_deleted",
     "notice",
     "owner",
     "remember",
+    "remember_deleted",
     "show",
     "take_fetching",
     "take_notice",
@@ -75,3 +79,18 @@ def take_fetching() -> bool:
 def choose_target(name: str) -> None:
     """Choose the target in the sidebar, before its widget is drawn."""
     st.session_state.target = name
+
+
+def remember_deleted(run_ids: Sequence[str]) -> None:
+    """Keep in mind what this tab has just deleted, for Undo."""
+    st.session_state.deleted = tuple(run_ids)
+
+
+def last_deleted() -> tuple[str, ...]:
+    """What this tab has deleted last, unless that was taken back."""
+    return tuple(st.session_state.get("deleted", ()))
+
+
+def forget_deleted() -> None:
+    """There is nothing to undo any more."""
+    st.session_state.deleted = ()

@@ -17,7 +17,7 @@ from pathlib import Path
 from engine.errors import SettingError
 from engine.spec import RunSpec
 
-__all__ = ["KEPT_DAYS", "DeletedRun", "Storage", "deleted_runs", "give_room_back", "purge", "storage"]
+__all__ = ["KEPT_DAYS", "DeletedRun", "Storage", "deleted_runs", "give_room_back", "purge", "size", "storage"]
 
 KEPT_DAYS = 7
 
@@ -67,6 +67,17 @@ class Storage:
     deleted_bytes: int
 
 
+def size(n_bytes: int) -> str:
+    """Bytes for a reader.
+
+    Examples
+    --------
+    >>> size(0), size(81_920), size(12_300_000)
+    ('0.0 MB', '0.1 MB', '12.3 MB')
+    """
+    return f"{n_bytes / 1e6:.1f} MB"
+
+
 def deleted_runs(connection: sqlite3.Connection) -> list[DeletedRun]:
     """What can be restored, the latest deleted first."""
     found = connection.execute(
@@ -90,10 +101,11 @@ def _spec(text: str) -> RunSpec | None:
 def purge(connection: sqlite3.Connection, now: datetime, *, kept_days: float) -> int:
     """Take out what was deleted `kept_days` before `now`, or earlier, and return how many runs that were."""
     latest = (now - timedelta(days=kept_days)).isoformat(timespec="seconds")
-    due = "deleted_at IS NOT NULL AND (deleted_at <= ? OR ? <= 0)"  # all are due, whatever the clock did meanwhile
-    n_runs = connection.execute(f"DELETE FROM runs WHERE {due}", (latest, kept_days)).rowcount
-    if n_runs:
-        give_room_back(connection)
+    due = "WHERE deleted_at IS NOT NULL AND (deleted_at <= ?1 OR ?2 <= 0)"  # 0: all, whatever the clock did meanwhile
+    if not connection.execute(f"SELECT 1 FROM runs {due} LIMIT 1", (latest, kept_days)).fetchone():
+        return 0  # without a lock, and in a store that can only be read
+    n_runs = connection.execute(f"DELETE FROM runs {due}", (latest, kept_days)).rowcount
+    give_room_back(connection)
     return n_runs
 
 

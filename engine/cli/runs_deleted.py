@@ -8,10 +8,10 @@ import sys
 from engine.cli.runs_label import AddAction
 from engine.cli.summary import n_runs
 from engine.cli.table import table
-from engine.deleted_runs import KEPT_DAYS
+from engine.deleted_runs import KEPT_DAYS, size
 from engine.store import RunStore
 
-__all__ = ["add_actions", "size"]
+__all__ = ["add_actions"]
 
 
 def add_actions(action: AddAction) -> None:
@@ -23,17 +23,6 @@ def add_actions(action: AddAction) -> None:
     action("deleted", "name the runs that can be restored", _deleted)
     action("purge", "delete for good what can be restored, and give its room back", _purge)
     action("storage", "tell what the history takes on disk", _storage)
-
-
-def size(n_bytes: int) -> str:
-    """Bytes for a reader.
-
-    Examples
-    --------
-    >>> size(0), size(81_920), size(12_300_000)
-    ('0.0 MB', '0.1 MB', '12.3 MB')
-    """
-    return f"{n_bytes / 1e6:.1f} MB"
 
 
 def _delete(arguments: argparse.Namespace) -> int:
