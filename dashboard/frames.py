@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from engine.failures import KindFigures, PositionRates, RejectedProposal
+from engine.intervals import Rate
 from engine.side_by_side import Pair
 from engine.store import StoredRun
 
-__all__ = ["pairs_frame", "runs_frame"]
+__all__ = ["kinds_frame", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
 
 SETTINGS = (
     "id",
@@ -71,6 +73,48 @@ def pairs_frame(pairs: Iterable[Pair], left: str, right: str) -> pd.DataFrame:
     """
     rows = [("≠" if pair.differs else "", pair.name, _value(pair.left), _value(pair.right)) for pair in pairs]
     return pd.DataFrame(rows, columns=["differs", "name", left, right])
+
+
+def kinds_frame(kinds: Iterable[KindFigures]) -> pd.DataFrame:
+    """One row for every kind of token: its share of accepted tokens with the interval."""
+    rows = [(row.kind, row.drafted, *_rate(row.acceptance)) for row in kinds]
+    return pd.DataFrame(rows, columns=["kind", "drafted", *RATE])
+
+
+def positions_frame(positions: Iterable[PositionRates]) -> pd.DataFrame:
+    """Two rows for every position: what is conditional on being reached, and what is not."""
+    rows = [
+        (row.position, what, *_rate(rate))
+        for row in positions
+        for what, rate in (("conditional", row.conditional), ("survival", row.survival))
+    ]
+    return pd.DataFrame(rows, columns=["position", "what", *RATE])
+
+
+def proposals_frame(proposals: Iterable[RejectedProposal]) -> pd.DataFrame:
+    """One row for every refused proposal. Texts stand in quotes, so that blanks and line breaks are seen."""
+    rows = [
+        (
+            repr(row.text),
+            row.kind,
+            row.rejected,
+            row.tested,
+            row.draft_prob,
+            row.target_prob,
+            ", ".join(f"{other.text!r} × {other.times}" for other in row.instead),  # noqa: RUF001 - a multiplication sign
+        )
+        for row in proposals
+    ]
+    return pd.DataFrame(
+        rows, columns=["proposal", "kind", "rejected", "tested", "draft_prob", "target_prob", "instead"]
+    )
+
+
+RATE = ("accepted", "tested", "share", "low", "high")
+
+
+def _rate(rate: Rate) -> tuple[object, ...]:
+    return rate.successes, rate.trials, rate.value, rate.low, rate.high
 
 
 def _value(value: object) -> str:

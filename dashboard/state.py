@@ -1,4 +1,4 @@
-"""Session state: whose tab this is and which run it shows. The only module that holds any.
+"""Session state: whose tab this is and which run it shows; and what is kept between drawings. The only such module.
 
 The owner's id and the run's id stand in the address, so that a refreshed page, which is a new
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
@@ -7,11 +7,14 @@ session, finds its run again. The session's own value wins, since a page switch 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from uuid import uuid4
 
 import streamlit as st
 
 from dashboard.runner import LiveRun, registry
+from engine.failures import Failures, failures
+from engine.store import RunStore
 
 __all__ = [
     "choose_target",
@@ -23,6 +26,7 @@ __all__ = [
     "owner",
     "remember",
     "remember_deleted",
+    "run_failures",
     "show",
     "take_fetching",
     "take_notice",
@@ -94,3 +98,15 @@ def last_deleted() -> tuple[str, ...]:
 def forget_deleted() -> None:
     """There is nothing to undo any more."""
     st.session_state.deleted = ()
+
+
+@lru_cache(maxsize=16)
+def run_failures(run_id: str) -> Failures:
+    """Where the drafts of a run that has ended fail, looked at once.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be read.
+    """
+    return failures(RunStore().events(run_id, exact=True))

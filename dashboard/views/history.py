@@ -12,6 +12,7 @@ from dashboard.components.live import live_view
 from dashboard.frames import runs_frame
 from dashboard.views.deleted import deleted_list, undo_bar
 from dashboard.views.exports import export_menu
+from dashboard.views.failures import where_drafts_fail
 from dashboard.views.history_filters import chosen_runs
 from dashboard.views.labels import delete_button, label_form
 from dashboard.views.side_by_side import side_by_side
@@ -90,6 +91,8 @@ def _one(run: StoredRun) -> None:
     if run.note:
         st.text(run.note)
     live_view(run.id, mode="review", finished=True, key="saved_view")
+    if run.state != "running":
+        where_drafts_fail(run.id, key="saved")
 
 
 def _table(runs: Sequence[StoredRun]) -> list[StoredRun]:

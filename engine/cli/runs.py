@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from engine.cli import runs_deleted, runs_label
+from engine.cli import runs_deleted, runs_failures, runs_label
 from engine.cli.joined import joined_text
 from engine.cli.paint import safe
 from engine.cli.runs_filter import add_filters, chosen_runs
@@ -47,6 +47,7 @@ def add_parser(commands: Any) -> None:
                         help="one row for each of what (default %(default)s)")  # fmt: skip
     export.add_argument("--bom", action=argparse.BooleanOptionalAction, default=False,
                         help="begin with a byte-order mark, by which Excel knows UTF-8")  # fmt: skip
+    runs_failures.add_actions(action)
     runs_label.add_actions(action)
     runs_deleted.add_actions(action)
 
