@@ -61,18 +61,12 @@ def kinds_chart(frame: pd.DataFrame) -> go.Figure:
     figure = go.Figure(
         go.Bar(
             x=known["share"],
-            y=known["kind"],
+            y=[f"{row.kind}, {row.accepted} of {row.tested}" for row in known.itertuples()],
             orientation="h",
             marker={"color": OKABE_ITO[2]},
             error_x=_interval(known),
-            customdata=known[["accepted", "tested", "low", "high"]].to_numpy(),
-            text=[
-                f" {accepted} of {tested} " for accepted, tested in zip(known["accepted"], known["tested"], strict=True)
-            ],
-            textposition="inside",
-            insidetextanchor="start",
-            hovertemplate="%{y}: %{x:.3f}<br>%{customdata[0]} of %{customdata[1]} tested<br>"
-            "95 %: %{customdata[2]:.3f} to %{customdata[3]:.3f}<extra></extra>",
+            customdata=known[["low", "high"]].to_numpy(),
+            hovertemplate="%{y} tested: %{x:.3f}<br>95 %: %{customdata[0]:.3f} to %{customdata[1]:.3f}<extra></extra>",
         )
     )
     figure.update_layout(

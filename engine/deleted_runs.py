@@ -72,10 +72,10 @@ def size(n_bytes: int) -> str:
 
     Examples
     --------
-    >>> size(0), size(81_920), size(12_300_000)
-    ('0.0 MB', '0.1 MB', '12.3 MB')
+    >>> size(81_920), size(12_300_000)
+    ('82 kB', '12.3 MB')
     """
-    return f"{n_bytes / 1e6:.1f} MB"
+    return f"{n_bytes / 1e3:.0f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def deleted_runs(connection: sqlite3.Connection) -> list[DeletedRun]:

@@ -60,7 +60,8 @@ def page() -> None:
     else:
         st.info("No runs yet. Every run of the Decode page is kept here.", icon=":material/history:")
     st.divider()
-    st.caption(f"The history has {used.n_runs} runs and takes {size(used.n_bytes)} on disk.")
+    n_runs = "1 run" if used.n_runs == 1 else f"{used.n_runs} runs"
+    st.caption(f"The history has {n_runs} and takes {size(used.n_bytes)} on disk.")
     deleted_list(deleted)
 
 

@@ -58,10 +58,12 @@ def _marked(frame: pd.DataFrame) -> Styler:
 
 
 def _text(left: StoredRun, right: StoredRun) -> str:
+    if left.spec.target != right.spec.target:
+        return "Tokens of different targets are not compared."
     shared = first_difference(left.record["ids"], right.record["ids"])
     if shared is None:
         return "Both emitted the same tokens."
-    return f"Their first {shared} tokens are the same."
+    return f"Their texts part at token {shared}, counted from 0."
 
 
 def _title(run: StoredRun) -> str:
