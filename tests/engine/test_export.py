@@ -38,8 +38,12 @@ def read(lines, *, bom=False):
 
 
 def read_pandas(lines, *, bom=False):
-    """As `docs/csv.md` advises."""
-    return pd.read_csv(io.BytesIO(to_bytes(lines, bom=bom)), keep_default_na=False, na_values=[""])
+    """As `docs/csv.md` advises, in the very words of it."""
+    page = (Path(__file__).parents[2] / "docs" / "csv.md").read_text(encoding="utf-8")
+    advice = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1].replace('"tokens.csv"', "file")
+    found = {"pandas": pd, "file": io.BytesIO(to_bytes(lines, bom=bom))}
+    exec(advice.replace("pandas.read_csv", "frame = pandas.read_csv"), found)
+    return found["frame"]
 
 
 def cell(value):
