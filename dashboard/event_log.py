@@ -8,7 +8,7 @@ JSON once, when it is added. The figures in an answer are the engine's (`engine.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from threading import Lock
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from engine.values import Decision, Drafted, Event, Finished, Started, Step
 __all__ = ["EventLog", "State"]
 
 State = Literal["starting", "prefill", "running", "paused", "finished"]
+POINT = tuple(field.name for field in fields(Point))
 MOST_ENTRIES = 2000
 """Entries in one answer: a reader that comes late catches up in several."""
 
@@ -110,7 +111,7 @@ def _wire_decision(decision: Decision) -> list[Any]:
 
 
 def _wire_point(point: Point) -> dict[str, Any]:
-    return {name: _short(value) for name, value in asdict(point).items()}
+    return {name: _short(getattr(point, name)) for name in POINT}
 
 
 def _wire_figures(tally: Tally) -> dict[str, Any]:
