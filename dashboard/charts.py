@@ -63,7 +63,7 @@ def kinds_chart(frame: pd.DataFrame) -> go.Figure:
             x=known["share"],
             y=[f"{row.kind}, {row.accepted} of {row.tested}" for row in known.itertuples()],
             orientation="h",
-            marker={"color": OKABE_ITO[2]},
+            marker={"color": OKABE_ITO[2], "opacity": 0.55},
             error_x=_interval(known),
             customdata=known[["low", "high"]].to_numpy(),
             hovertemplate="%{y} tested: %{x:.3f}<br>95 %: %{customdata[0]:.3f} to %{customdata[1]:.3f}<extra></extra>",
@@ -124,6 +124,7 @@ def _interval(frame: pd.DataFrame) -> dict[str, object]:
         "symmetric": False,
         "array": frame["high"] - frame["share"],
         "arrayminus": frame["share"] - frame["low"],
-        "thickness": 1.5,
+        "color": "#888888",
+        "thickness": 2,
         "width": 4,
     }
