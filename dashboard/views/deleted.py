@@ -51,7 +51,8 @@ def deleted_list(deleted: Sequence[DeletedRun]) -> None:
 
 def _name(run: DeletedRun) -> str:
     who = f"{run.spec.target}, {run.spec.drafter}: {run.spec.prompt[:40]}" if run.spec else "cannot be read"
-    return f"{run.created_at[:16].replace('T', ' ')}, {size(run.n_bytes)}, {who}"
+    name = f"{run.created_at[:16].replace('T', ' ')}, {size(run.n_bytes)}, {who}"
+    return name.encode("utf-8", "replace").decode()  # a prompt may hold half a surrogate pair
 
 
 def _do(action: Callable[[], int]) -> None:

@@ -24,7 +24,7 @@ __all__ = ["page"]
 
 COLUMNS = {
     "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm:ss"),
-    "tags": st.column_config.ListColumn("tags"),
+    "tags": st.column_config.ListColumn("tags", width="medium"),
     "draft_length": st.column_config.NumberColumn("draft length"),
     "tokens_generated": st.column_config.NumberColumn("tokens"),
     "acceptance_rate": st.column_config.NumberColumn("acceptance rate", format="%.3f"),

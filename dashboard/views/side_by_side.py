@@ -35,7 +35,7 @@ def side_by_side(left_id: str, right_id: str) -> None:
         _table("Figures", figure_pairs(left.record, right.record))
     for column, name, run in zip(st.columns(2), NAMES, (left, right), strict=True):
         with column:
-            st.markdown(f"**{name.capitalize()}**: {_title(run)}")
+            st.text(f"{name.capitalize()}: {_title(run)}")  # no Markdown: a path may have its marks in it
             live_view(run.id, mode="review", finished=True, key=f"{name}_view")
 
 

@@ -223,7 +223,7 @@ def test_two_kept_runs_are_shown_side_by_side(page, server):
     page.wait_for_function(
         f"({LIVES})().every((live) => live.querySelectorAll('.js-plotly-plot .main-svg').length >= 4)", timeout=60_000
     )
-    assert "seed" in page.get_by_text("Settings that differ:").inner_text()
+    assert "seed" in page.locator("p", has_text="Settings that differ:").inner_text()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 1300
     assert page.errors == []
 

@@ -18,6 +18,7 @@ from engine.deleted_runs import size
 from engine.failures import failures
 from engine.side_by_side import setting_pairs
 from tests.dashboard.test_pages import SCRIPT
+from tests.engine.kept_runs import EVENTS, write
 
 
 def saved(**settings):
@@ -338,3 +339,16 @@ def test_frames_of_no_failures_have_their_columns_and_charts_of_them_are_empty()
     assert len(kinds_chart(kinds_frame(found.kinds)).data[0].x) == 0
     assert all(len(trace.x) == 0 for trace in positions_chart(positions_frame(found.positions)).data)
     assert "instead" in proposals_frame(found.proposals).columns
+
+
+def test_runs_with_odd_prompts_can_be_shown_compared_deleted_and_restored(page, monkeypatch):
+    for _ in range(2):
+        write(RunStore(), EVENTS)
+    with monkeypatch.context() as patch:
+        select(patch, 0, 1)
+        page.run()
+        assert not page.exception
+        page.button(key="delete").click().run()
+    page.run()
+    assert not page.exception
+    assert len(page.multiselect(key="restore_ids").options) == 2
