@@ -23,6 +23,7 @@ from engine.values import Decision, Drafted, Event, Finished, Started, Step
 __all__ = ["EventLog", "State"]
 
 State = Literal["starting", "prefill", "running", "paused", "finished"]
+POINT = tuple(field.name for field in fields(Point))
 MOST_ENTRIES = 2000
 """Entries in one answer: a reader that comes late catches up in several."""
 
@@ -145,7 +146,7 @@ def _wire_decision(decision: Decision) -> list[Any]:
 
 
 def _wire_point(point: Point) -> dict[str, Any]:
-    return {name: _short(value) for name, value in asdict(point).items()}
+    return {name: _short(getattr(point, name)) for name in POINT}
 
 
 def _wire_figures(tally: Tally) -> dict[str, Any]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from engine.failures import KindFigures, PositionRates, RejectedProposal
+from engine.intervals import Rate
+from engine.side_by_side import Pair
 from engine.store import StoredRun
 
-__all__ = ["runs_frame"]
+__all__ = ["kinds_frame", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
 
 SETTINGS = (
     "id",
     "created_at",
+    "tags",
     "state",
     "finish_reason",
     "target",
@@ -42,6 +46,7 @@ def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
         {
             "id": run.id,
             "created_at": run.created_at,
+            "tags": list(run.tags),
             "state": _state(run),
             "finish_reason": run.record.get("finish_reason"),
             "target": run.spec.target,
@@ -51,13 +56,78 @@ def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
             "temperature": run.spec.temperature,
             "seed": run.spec.seed,
             **{name: run.record.get(name) for name in FIGURES},
-            "prompt": run.spec.prompt.encode("utf-8", "replace").decode(),
+            "prompt": _shown(run.spec.prompt),
+            "note": run.note,
         }
         for run in runs
     ]
-    frame = pd.DataFrame(rows, columns=[*SETTINGS, *FIGURES, "prompt"])
+    frame = pd.DataFrame(rows, columns=[*SETTINGS, *FIGURES, "prompt", "note"])
     frame["created_at"] = pd.to_datetime(frame["created_at"], utc=True)
     return frame
+
+
+def pairs_frame(pairs: Iterable[Pair], left: str, right: str) -> pd.DataFrame:
+    """One row for every setting or figure of two runs, called `left` and `right`; those that differ have a mark.
+
+    Values of any kind stand in a column, so all are text.
+    """
+    rows = [("≠" if pair.differs else "", pair.name, _value(pair.left), _value(pair.right)) for pair in pairs]
+    return pd.DataFrame(rows, columns=["differs", "name", left, right])
+
+
+def kinds_frame(kinds: Iterable[KindFigures]) -> pd.DataFrame:
+    """One row for every kind of token: its share of accepted tokens with the interval."""
+    rows = [(row.kind, row.drafted, *_rate(row.acceptance)) for row in kinds]
+    return pd.DataFrame(rows, columns=["kind", "drafted", *RATE])
+
+
+def positions_frame(positions: Iterable[PositionRates]) -> pd.DataFrame:
+    """Two rows for every position: what is conditional on being reached, and what is not."""
+    rows = [
+        (row.position, what, *_rate(rate))
+        for row in positions
+        for what, rate in (("conditional", row.conditional), ("survival", row.survival))
+    ]
+    return pd.DataFrame(rows, columns=["position", "what", *RATE])
+
+
+def proposals_frame(proposals: Iterable[RejectedProposal]) -> pd.DataFrame:
+    """One row for every refused proposal. Texts stand in quotes, so that blanks and line breaks are seen."""
+    rows = [
+        (
+            repr(row.text),
+            row.kind,
+            row.rejected,
+            row.tested,
+            row.draft_prob,
+            row.target_prob,
+            ", ".join(f"{other.text!r} × {other.times}" for other in row.instead),  # noqa: RUF001 - a multiplication sign
+        )
+        for row in proposals
+    ]
+    return pd.DataFrame(
+        rows, columns=["proposal", "kind", "rejected", "tested", "draft_prob", "target_prob", "instead"]
+    )
+
+
+RATE = ("accepted", "tested", "share", "low", "high")
+
+
+def _rate(rate: Rate) -> tuple[object, ...]:
+    return rate.successes, rate.trials, rate.value, rate.low, rate.high
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "n/a"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else _shown(str(value))
+
+
+def _shown(text: str) -> str:
+    """Text that any browser takes: half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _state(run: StoredRun) -> str:

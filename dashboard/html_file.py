@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from hashlib import sha256
 from html import escape
-from itertools import count, takewhile
 from typing import Any
 
 from dashboard.components.live import SCRIPTS, asset
@@ -89,7 +88,10 @@ def _answers(read: Callable[[int], str]) -> list[dict[str, Any]]:
 
 def _steps(log: EventLog) -> list[Any]:
     """Every step, explained."""
-    return [json.loads(told) for told in takewhile(bool, map(log.step, count()))]
+    steps: list[Any] = []
+    while (told := log.step(len(steps))) is not None:
+        steps.append(json.loads(told))
+    return steps
 
 
 def _json(data: object) -> str:

@@ -1,7 +1,4 @@
-"""What the page's live view fetches: a run's log from a cursor, its figures step by step, a step explained, plotly.js.
-
-Read-only.
-"""
+"""What is fetched over HTTP, read-only: a log, its figures step by step, a step explained, plotly.js, the counters."""
 
 from __future__ import annotations
 
@@ -16,7 +13,9 @@ from starlette.routing import Route
 from dashboard.event_log import EventLog
 from dashboard.runner import LiveRun, registry
 from dashboard.stored_log import stored_log
+from dashboard.telemetry import metrics
 from engine.errors import DraftscopeError, RunNotFound
+from engine.telemetry.prometheus import CONTENT_TYPE
 
 __all__ = ["routes"]
 
@@ -69,6 +68,11 @@ def plotly_js(request: Request) -> Response:
     )
 
 
+def prometheus(request: Request) -> Response:
+    """The counters of all runs that were started from the page, as Prometheus reads them."""
+    return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+
 def _cursor(request: Request) -> int:
     text = request.query_params.get("from", "0")
     return int(text) if text.isdecimal() else 0
@@ -79,4 +83,5 @@ routes = [
     Route("/draftscope/runs/{run_id}/steps/{index:int}", step),
     Route("/draftscope/runs/{run_id}/figures", figures),
     Route("/draftscope/plotly.min.js", plotly_js),
+    Route("/metrics", prometheus),
 ]

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from dashboard.event_log import EventLog
 from dashboard.pace import Pace
+from dashboard.telemetry import metrics
 from engine.errors import DraftscopeError
 from engine.spec import RunSpec, build
 from engine.store import RunStore, new_run_id
@@ -141,7 +142,9 @@ class LiveRun:
         built = build(self.spec)
         simulated = built.loaded.clock is not None
         self.log.state = "prefill"
+        recorder = metrics.recorder()
         for event in self._saved(built.events(self._held)):
+            recorder.add(event)
             self.log.add(event)
             if isinstance(event, Drafted | Step):
                 self._keep_pace(event, simulated=simulated)

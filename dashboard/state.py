@@ -1,4 +1,4 @@
-"""Session state: whose tab this is and which run it shows. The only module that holds any.
+"""Session state: whose tab this is and which run it shows; and what is kept between drawings. The only such module.
 
 The owner's id and the run's id stand in the address, so that a refreshed page, which is a new
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
@@ -7,14 +7,17 @@ A link that somebody opened is read from the address once, at the start of the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
 import streamlit as st
 
 from dashboard.runner import LiveRun, registry
+from engine.failures import Failures, failures
+from engine.store import RunStore
 
 __all__ = [
     "Link",
@@ -23,11 +26,15 @@ __all__ = [
     "current_run",
     "fetching",
     "fill",
+    "forget_deleted",
+    "last_deleted",
     "link",
     "next_upload",
     "notice",
     "owner",
     "remember",
+    "remember_deleted",
+    "run_failures",
     "show",
     "step_of",
     "take_fetching",
@@ -146,3 +153,30 @@ def take_fetching() -> bool:
 def choose_target(name: str) -> None:
     """Choose the target in the sidebar, before its widget is drawn."""
     st.session_state.target = name
+
+
+def remember_deleted(run_ids: Sequence[str]) -> None:
+    """Keep in mind what this tab has just deleted, for Undo."""
+    st.session_state.deleted = tuple(run_ids)
+
+
+def last_deleted() -> tuple[str, ...]:
+    """What this tab has deleted last, unless that was taken back."""
+    return tuple(st.session_state.get("deleted", ()))
+
+
+def forget_deleted() -> None:
+    """There is nothing to undo any more."""
+    st.session_state.deleted = ()
+
+
+@lru_cache(maxsize=16)
+def run_failures(run_id: str) -> Failures:
+    """Where the drafts of a run that has ended fail, looked at once.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be read.
+    """
+    return failures(RunStore().events(run_id, exact=True))

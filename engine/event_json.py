@@ -138,7 +138,7 @@ def _built(kind: type[Any], data: object) -> Any:
             f"{_named(kind)} has no field {unknown[0]!r} here; "
             "it may come from a newer version of Draftscope: update it to read this run"
         )
-    missing = [field.name for field in fields(kind) if field.default is MISSING and field.name not in data]
+    missing = [name for name in REQUIRED[kind] if name not in data]
     if missing:
         raise StoreError(f"{_named(kind)} lacks its field {missing[0]!r}; the stored run is damaged")
     values = {name: _read(INNER[kind].get(name), item) for name, item in data.items()}
@@ -172,13 +172,20 @@ def _check(hint: Any) -> Check:
     if origin is Literal:
         return lambda value: isinstance(value, str) and value in arguments
     if origin in (UnionType, Union):
+        if all(isinstance(argument, type) for argument in arguments):  # one look instead of one for each
+            plain = {kind for argument in arguments for kind in _kinds(argument)}
+            return lambda value: type(value) in plain
         checks = [_check(argument) for argument in arguments]
         return lambda value: any(check(value) for check in checks)
     if origin is tuple:
         inner = _check(arguments[0])
         return lambda value: isinstance(value, tuple) and all(map(inner, value))
-    kinds = (int, float) if hint is float else (NoneType if hint is None else hint,)
+    kinds = _kinds(hint)
     return lambda value: type(value) in kinds
+
+
+def _kinds(hint: Any) -> tuple[type[Any], ...]:
+    return (int, float) if hint is float else (NoneType if hint is None else hint,)
 
 
 HINTS = {kind: get_type_hints(kind) for kind in (*NAMES, Decision, *EVIDENCE)}
@@ -192,3 +199,5 @@ INNER = {
     kind: {name: inner for name, hint in hints.items() if (inner := _inner(hint))} for kind, hints in HINTS.items()
 }
 """Per class and field, the dataclass that it is or holds."""
+REQUIRED = {kind: [field.name for field in fields(kind) if field.default is MISSING] for kind in CHECKS}
+"""Per class, the fields that have no default."""

@@ -46,6 +46,8 @@ RUN_COLUMNS = (
     *FIGURES,
     "text",
     "versions",
+    "tags",
+    "note",
 )
 OUTCOMES = ("accepted", "rejected", "unreached", "recovered", "bonus", "plain", "discarded")
 STEP_SECONDS = ("draft_seconds", "verify_seconds", "overhead_seconds", "probe_seconds", "at_seconds")
@@ -60,7 +62,7 @@ TOKEN_COLUMNS = ("run_id", "step", *DECISION_FIELDS, "seed")
 def runs_csv(runs: Iterable[StoredRun]) -> Iterator[str]:
     """One row a run: its settings, its figures, its text.
 
-    Lists (`stop`, `accepted_length_histogram`, `per_position`, `versions`) are JSON in their cell.
+    Lists (`stop`, `accepted_length_histogram`, `per_position`, `versions`, `tags`) are JSON in their cell.
     `target`, `drafter`, `backend` and `exact_rows` are what was asked for, `target_name`,
     `drafter_name`, `backend_name` and `rows_are_exact` what that was.
 
@@ -87,6 +89,8 @@ def runs_csv(runs: Iterable[StoredRun]) -> Iterator[str]:
                 *(_cell(record.get(name)) for name in FIGURES),
                 record.get("text"),
                 _cell(run.versions),
+                _cell(run.tags),
+                run.note,
             ]
         )
 

@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.database import connect, opened
+from engine.deleted_runs import KEPT_DAYS, DeletedRun, Storage, deleted_runs, purge, storage
 from engine.errors import StoreError
 from engine.import_jsonl import ImportedRun
 from engine.life_sign import LifeSign
+from engine.run_labels import checked_note, checked_tags
 from engine.run_writer import RunWriter
 from engine.spec import RunSpec, versions
 from engine.stored_run import RUN_ID, RunState, StoredRun, events_of, find, if_readable, rows, settled, stored_run
@@ -97,7 +99,7 @@ class RunStore:
         return RunWriter(
             self.path,
             run_id,
-            created_at=self._now().astimezone(UTC).isoformat(timespec="seconds"),
+            created_at=self._time(),
             spec=_ascii(spec),
             versions=json.dumps(versions()),
         )
@@ -110,9 +112,14 @@ class RunStore:
         """The ids of the runs that `runs` leaves out: damaged, or from a newer version. `delete` takes them."""
         return [run_id for run_id, run in self._all() if run is None]
 
-    def _all(self) -> list[tuple[str, StoredRun | None]]:
+    def listing(self) -> tuple[list[StoredRun], list[str]]:
+        """What `runs` and `unreadable` give, read once and fast: `ids` and `text` are left out of the records."""
+        every = self._all(brief=True)
+        return [run for _, run in every if run is not None], [run_id for run_id, run in every if run is None]
+
+    def _all(self, *, brief: bool = False) -> list[tuple[str, StoredRun | None]]:
         with opened(self.path) as connection:
-            return [(row.id, if_readable(connection, row, self.path)) for row in rows(connection)]
+            return [(row.id, if_readable(connection, row, self.path)) for row in rows(connection, brief=brief)]
 
     def get(self, run_id: str, *, exact: bool = False) -> StoredRun:
         """The run of that id, or whose id alone begins with it.
@@ -177,8 +184,29 @@ class RunStore:
             connection.execute("COMMIT")
         return [run.id for run in added]
 
+    def label(self, run_id: str, *, tags: Iterable[str] | None = None, note: str | None = None) -> None:
+        """Write tags or a note on a run, in place of what was there; None leaves it as it is.
+
+        Raises
+        ------
+        SettingError
+            If they cannot be used: see `engine.run_labels`.
+        StoreError
+            As for `get`.
+        """
+        written = {
+            **({} if tags is None else {"tags": json.dumps(checked_tags(tags))}),
+            **({} if note is None else {"note": checked_note(note)}),
+        }
+        with opened(self.path) as connection:
+            row = find(connection, run_id)
+            for name, value in written.items():
+                connection.execute(f"UPDATE runs SET {name} = ? WHERE number = ?", (value, row.number))
+
     def delete(self, run_ids: Iterable[str]) -> int:
-        """Delete runs for good and return how many: all of them, or none if one cannot be.
+        """Delete runs and return how many: all of them, or none if one cannot be.
+
+        They can be restored until they are purged, see `purge`.
 
         Raises
         ------
@@ -191,11 +219,51 @@ class RunStore:
             for row in chosen.values():
                 if row.state == "running" and LifeSign(self.path, row.id).held():
                     raise StoreError(f"the run {row.id} is being written; stop it before you delete it")
-                connection.execute("DELETE FROM runs WHERE number = ?", (row.number,))
+                connection.execute("UPDATE runs SET deleted_at = ? WHERE number = ?", (self._time(), row.number))
             connection.execute("COMMIT")
         for row in chosen.values():
             LifeSign(self.path, row.id).release()
         return len(chosen)
+
+    def deleted(self) -> list[DeletedRun]:
+        """The runs that can be restored, the latest deleted first."""
+        with opened(self.path) as connection:
+            return deleted_runs(connection)
+
+    def restore(self, run_ids: Iterable[str]) -> int:
+        """Take deleted runs back and return how many: all of them, or none if one is not there.
+
+        Raises
+        ------
+        RunNotFound
+            If a run is not deleted, or purged already.
+        """
+        with opened(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            numbers = {find(connection, run_id, deleted=True).number for run_id in run_ids}
+            for number in numbers:
+                connection.execute("UPDATE runs SET deleted_at = NULL WHERE number = ?", (number,))
+            connection.execute("COMMIT")
+        return len(numbers)
+
+    def purge(self, *, kept_days: float = KEPT_DAYS) -> int:
+        """Take deleted runs out of the file for good, give their room back, and return how many.
+
+        Parameters
+        ----------
+        kept_days : float, default 7
+            Leave those that were deleted within so many days; 0 takes all.
+        """
+        with opened(self.path) as connection:
+            return purge(connection, self._now().astimezone(UTC), kept_days=kept_days)
+
+    def storage(self) -> Storage:
+        """What the store takes on disk."""
+        with opened(self.path) as connection:
+            return storage(connection, self.path)
+
+    def _time(self) -> str:
+        return self._now().astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _ascii(spec: RunSpec) -> str:

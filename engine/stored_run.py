@@ -38,7 +38,11 @@ RunState = Literal["running", "finished", "interrupted"]
 RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 """An id that is fit for a file name."""
 
-SELECT = "SELECT number, id, created_at, state, spec, versions, record FROM runs"
+BEFORE_RECORD, BEHIND_RECORD = "SELECT number, id, created_at, state, spec, versions, ", ", tags, note FROM runs"
+SELECT = f"{BEFORE_RECORD}record{BEHIND_RECORD}"
+SELECT_BRIEF = f"""{BEFORE_RECORD}
+    CASE WHEN json_valid(record) THEN json_remove(record, '$.ids', '$.text') ELSE record END{BEHIND_RECORD}"""
+"""A record grows with its run by `ids` and `text`; without them a list of runs is read in no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,9 @@ class StoredRun:
     record : dict
         What `engine.report.Report.record` says of it, as JSON gives it back; the figures so far
         while it is running.
+    tags : tuple of str
+    note : str
+        The user's own words, as `tags` are.
     """
 
     id: str
@@ -68,6 +75,8 @@ class StoredRun:
     spec: RunSpec
     versions: dict[str, str]
     record: dict[str, Any]
+    tags: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +90,20 @@ class Row:
     spec: str
     versions: str
     record: str | None
+    tags: str
+    note: str
 
 
-def rows(connection: sqlite3.Connection) -> list[Row]:
-    """All rows, the newest first."""
-    return [Row(*values) for values in connection.execute(f"{SELECT} ORDER BY number DESC")]
+def rows(connection: sqlite3.Connection, *, brief: bool = False) -> list[Row]:
+    """All rows but deleted ones, the newest first; `brief` leaves `ids` and `text` out of their records."""
+    select = SELECT_BRIEF if brief else SELECT
+    return [Row(*values) for values in connection.execute(f"{select} WHERE deleted_at IS NULL ORDER BY number DESC")]
 
 
-def find(connection: sqlite3.Connection, run_id: str, *, exact: bool = False) -> Row:
+def find(connection: sqlite3.Connection, run_id: str, *, exact: bool = False, deleted: bool = False) -> Row:
     """The row of that id, or, unless it must be `exact`, whose id alone begins with it.
+
+    Deleted runs are not seen; if `deleted` is True, they alone are.
 
     Raises
     ------
@@ -101,10 +115,12 @@ def find(connection: sqlite3.Connection, run_id: str, *, exact: bool = False) ->
     found: list[Row] = []
     if RUN_ID.fullmatch(run_id):
         matches = "id = ?1" if exact else "substr(id, 1, length(?1)) = ?1"
+        matches += f" AND deleted_at IS {'NOT ' * deleted}NULL"
         order = "ORDER BY id = ?1 DESC, number DESC"
         found = [Row(*values) for values in connection.execute(f"{SELECT} WHERE {matches} {order}", (run_id,))]
     if not found:
-        raise RunNotFound(f"there is no run {run_id!r}; `python -m engine runs list` names all runs")
+        listed, command = ("deleted run", "deleted") if deleted else ("run", "list")
+        raise RunNotFound(f"there is no {listed} {run_id!r}; `python -m engine runs {command}` names them all")
     if len(found) > 1 and found[0].id != run_id:
         candidates = ", ".join(row.id for row in found[:5]) + (", ..." if len(found) > 5 else "")
         raise StoreError(f"{len(found)} runs begin with {run_id!r}: {candidates}; give more of the id")
@@ -178,12 +194,14 @@ def stored_run(row: Row) -> StoredRun:
     """
     try:
         spec = RunSpec.from_json(row.spec)
-        kept, record = json.loads(row.versions), json.loads(row.record or "null")
+        kept, record, tags = json.loads(row.versions), json.loads(row.record or "null"), json.loads(row.tags)
         if not isinstance(kept, dict) or not isinstance(record, dict):
             raise ValueError("its versions or its record are no JSON object")
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise ValueError("its tags are no JSON list of strings")
     except (SettingError, ValueError) as failure:
         raise StoreError(
             f"the run {row.id} cannot be read: {failure}. If a newer version of Draftscope wrote it, update; "
             f"or delete it: `python -m engine runs delete {row.id}`"
         ) from failure
-    return StoredRun(row.id, row.created_at, row.state, spec, kept, record)
+    return StoredRun(row.id, row.created_at, row.state, spec, kept, record, tuple(tags), row.note)

@@ -10,6 +10,7 @@ from dashboard.controls import Settings, settings
 from dashboard.plain_text import plain
 from dashboard.runner import LiveRun, TooManyRuns, registry
 from dashboard.views.exports import run_exports
+from dashboard.views.failures import where_drafts_fail
 from dashboard.views.get_model import offer_model
 from dashboard.views.links import settings_link
 
@@ -41,6 +42,7 @@ def page() -> None:
     if run and finished:
         if run.saved:
             run_exports(run.id, key="run")
+            where_drafts_fail(run.id, key="run")
         elif run.save_error:
             st.warning(f"This run is not in the history. {run.save_error}", icon=":material/save:")
 

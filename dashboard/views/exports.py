@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import streamlit as st
 
@@ -10,8 +10,9 @@ from dashboard.html_file import html_file
 from engine.export import runs_csv, steps_csv, to_bytes, tokens_csv
 from engine.export_jsonl import run_jsonl
 from engine.store import RunStore
+from engine.values import Event
 
-__all__ = ["run_exports", "runs_export"]
+__all__ = ["export_menu", "run_exports"]
 
 
 def run_exports(run_id: str, *, key: str) -> None:
@@ -56,16 +57,40 @@ def run_exports(run_id: str, *, key: str) -> None:
         )
 
 
-def runs_export(run_ids: Sequence[str], label: str) -> None:
-    """A button for the table of runs."""
-    _button(
-        label,
-        lambda: runs_csv([RunStore().get(run_id) for run_id in run_ids]),
-        "runs.csv",
-        for_excel=_for_excel("runs_csv"),
-        key="runs_csv",
-        words="One row for every run, with its settings and figures.",
-    )
+def export_menu(run_ids: Sequence[str], *, chosen: bool) -> None:
+    """All that can be exported of these runs, behind one button: tables of all of them, and files of a single one."""
+    n_runs = "1 run" if len(run_ids) == 1 else f"{len(run_ids)} runs"
+    with st.popover(f"Export {n_runs}", icon=":material/download:", disabled=not run_ids, key="export"):
+        st.caption("What is selected." if chosen else "Everything in the list; select rows to export less.")
+        for_excel = _for_excel("runs")
+        _button(
+            "Runs as CSV",
+            lambda: runs_csv(map(RunStore().get, run_ids)),
+            "runs.csv",
+            for_excel=for_excel,
+            key="runs_csv",
+            words="One row for every run, with its settings and figures.",
+        )
+        if len(run_ids) == 1:
+            run_exports(run_ids[0], key="saved")
+            return
+        for kind, lines, row in (("Steps", steps_csv, "step"), ("Tokens", tokens_csv, "decision")):
+            _button(
+                f"{kind} as CSV",
+                lambda lines=lines: _lines_of(run_ids, lines),  # type: ignore[misc]
+                f"{kind.lower()}.csv",
+                for_excel=for_excel,
+                key=f"all_{kind.lower()}_csv",
+                words=f"One row for every {row} of these runs.",
+            )
+
+
+def _lines_of(run_ids: Iterable[str], lines: Callable[..., Iterator[str]]) -> Iterator[str]:
+    """One table of several runs, under one header."""
+    store, nothing = RunStore(), list[Event]()
+    yield from lines("", nothing)
+    for run_id in run_ids:
+        yield from lines(run_id, store.events(run_id), header=False)
 
 
 def _for_excel(key: str) -> bool:

@@ -1,23 +1,32 @@
-"""The history page: every saved run, to filter, look at, export and delete."""
+"""The history page: every saved run, to filter, look at, label, export, delete and take back."""
 
 from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Sequence
+from hashlib import sha256
+
 import streamlit as st
 
 from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
 from dashboard.frames import runs_frame
-from dashboard.views.exports import run_exports, runs_export
+from dashboard.views.deleted import deleted_list, undo_bar
+from dashboard.views.exports import export_menu
+from dashboard.views.failures import where_drafts_fail
+from dashboard.views.history_filters import chosen_runs
 from dashboard.views.import_runs import import_runs
+from dashboard.views.labels import delete_button, label_form
 from dashboard.views.links import linked_run, settings_link
+from dashboard.views.side_by_side import side_by_side
+from engine.deleted_runs import size
 from engine.errors import DraftscopeError
-from engine.store import RunStore
+from engine.store import RunStore, StoredRun
 
 __all__ = ["page"]
 
 COLUMNS = {
     "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm:ss"),
+    "tags": st.column_config.ListColumn("tags", width="medium"),
     "draft_length": st.column_config.NumberColumn("draft length"),
     "tokens_generated": st.column_config.NumberColumn("tokens"),
     "acceptance_rate": st.column_config.NumberColumn("acceptance rate", format="%.3f"),
@@ -34,79 +43,77 @@ def page() -> None:
     """Draw the page."""
     st.subheader("Run history")
     try:
-        runs, unreadable = RunStore().runs(), RunStore().unreadable()
+        store = RunStore()
+        store.purge()
+        runs, unreadable = store.listing()
+        used = store.storage()
+        deleted = store.deleted()
     except DraftscopeError as failure:
         st.error(str(failure), icon=":material/database_off:")
         return
     linked_run()
     import_runs()
+    undo_bar(deleted)
     if unreadable:
         st.warning(
             f"{len(unreadable)} of the runs cannot be read by this version of Draftscope: {', '.join(unreadable[:5])}",
             icon=":material/question_mark:",
         )
-    if not runs:
+    if runs:
+        _runs(runs)
+    else:
         st.info("No runs yet. Every run of the Decode page is kept here.", icon=":material/history:")
-        return
-    frame = _filtered(runs_frame(runs))
-    chosen = _table(frame)
+    st.divider()
+    n_runs = "1 run" if used.n_runs == 1 else f"{used.n_runs} runs"
+    st.caption(f"The history has {n_runs} and takes {size(used.n_bytes)} on disk.")
+    deleted_list(deleted)
+
+
+def _runs(runs: Sequence[StoredRun]) -> None:
+    shown = chosen_runs(runs)
+    selected = _table(shown)
     with st.container(horizontal=True, key="history_actions"):
-        runs_export(chosen or list(frame["id"]), "Selected runs as CSV" if chosen else "These runs as CSV")
-        if chosen and st.button(f"Delete {len(chosen)}", icon=":material/delete:", key="delete"):
-            _confirm(chosen)
-    if len(chosen) == 1:
-        st.divider()
-        run_exports(chosen[0], key="saved")
-        settings_link(RunStore().get(chosen[0]).spec, key="saved")
-        live_view(chosen[0], mode="review", finished=True, key="saved_view")
-    elif len(frame) > 1:
-        st.caption("Acceptance against what it brought: every dot is a run. Select one row to see the run again.")
-        st.plotly_chart(runs_chart(frame), key="runs_chart")
+        export_menu([run.id for run in selected or shown], chosen=bool(selected))
+        if selected:
+            label_form(selected, runs)
+            delete_button(selected)
+    if not shown:
+        st.info("No run is like that. Give fewer conditions.", icon=":material/filter_alt_off:")
+    elif len(selected) == 1:
+        _one(selected[0])
+    elif len(selected) == 2:
+        side_by_side(selected[0].id, selected[1].id)
+    elif len(shown) > 1:
+        st.caption(
+            "Acceptance against what it brought: every dot is a run. Select one row to see the run again, two to see "
+            "them side by side."
+        )
+        st.plotly_chart(runs_chart(runs_frame(shown)), key="runs_chart")
 
 
-def _filtered(frame: pd.DataFrame) -> pd.DataFrame:
-    with st.container(horizontal=True, key="filters"):
-        text = st.text_input("Filter", placeholder="words of the prompt", key="filter_text")
-        choices = {
-            column: st.multiselect(column.capitalize(), sorted(frame[column].unique()), key=f"filter_{column}")
-            for column in ("target", "drafter", "rule")
-        }
-    if text:
-        frame = frame[frame["prompt"].str.contains(text, case=False, regex=False)]
-    for column, values in choices.items():
-        if values:
-            frame = frame[frame[column].isin(values)]
-    return frame
+def _one(run: StoredRun) -> None:
+    st.divider()
+    if run.note:
+        st.text(run.note)
+    settings_link(run.spec, key="saved")
+    live_view(run.id, mode="review", finished=True, key="saved_view")
+    if run.state != "running":
+        where_drafts_fail(run.id, key="saved")
 
 
-def _table(frame: pd.DataFrame) -> list[str]:
-    """The table; returns the ids of the selected runs.
+def _table(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The table; returns the selected runs.
 
-    Streamlit keeps a selection as row numbers; the key holds the ids, so that other rows begin unselected.
+    Streamlit keeps a selection as row numbers; the key names the ids, so that other rows begin unselected.
     """
     table = st.dataframe(
-        frame,
+        runs_frame(runs),
         hide_index=True,
         column_config=COLUMNS,
         on_select="rerun",
         selection_mode="multi-row",
-        key=f"runs {' '.join(frame['id'])}",
+        key=f"runs {sha256(' '.join(run.id for run in runs).encode()).hexdigest()}",
         placeholder="n/a",
-        height=min(420, 38 + 35 * max(len(frame), 1)),
+        height=min(420, 38 + 35 * max(len(runs), 1)),
     )
-    rows = [row for row in table.selection.rows if row < len(frame)]
-    return [str(run_id) for run_id in frame["id"].iloc[rows]]
-
-
-@st.dialog("Delete runs")
-def _confirm(run_ids: list[str]) -> None:
-    st.write("Delete with all their steps? This cannot be undone.")
-    for run in map(RunStore().get, run_ids):
-        st.caption(f"{run.created_at}, {run.spec.target}, drafter {run.spec.drafter}: {run.spec.prompt[:60]}")
-    if st.button("Delete", type="primary", key="delete_sure"):
-        try:
-            RunStore().delete(run_ids)
-        except DraftscopeError as failure:
-            st.error(str(failure), icon=":material/block:")
-        else:
-            st.rerun()
+    return [runs[row] for row in table.selection.rows if row < len(runs)]

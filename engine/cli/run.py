@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from engine.cli.bar import progress_bar
+from engine.cli.metrics_port import MetricsPort, metrics_port
 from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
@@ -76,6 +77,10 @@ def add_parser(commands: Any) -> None:
     option("--save", action="store_true", help="keep the run in the history")
     option("--csv", metavar="FILE", help="write the run as CSV, one row for every decision; "
            "- is standard output, and the text goes to standard error then")  # fmt: skip
+    option("--metrics-port", type=int, metavar="N", help="serve the run's counters to Prometheus, from this "
+           "machine only, at http://127.0.0.1:N/metrics, until Ctrl-C; 0 takes a free port")  # fmt: skip
+    option("--metrics-linger", type=float, metavar="SECONDS",
+           help="end so long after the run instead; 0 ends with it")  # fmt: skip
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -84,6 +89,11 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.csv == "-" and arguments.json:
             raise SettingError("--json and --csv - both want standard output; give --csv a FILE, or drop one of them")
         check_csv(arguments.csv)
+    with metrics_port(arguments.metrics_port, arguments.metrics_linger) as metrics:
+        return _decode(arguments, spec, metrics)
+
+
+def _decode(arguments: argparse.Namespace, spec: RunSpec, metrics: MetricsPort | None) -> int:
     with progress_bar("compiling") as progress:
         built = build(spec, progress)
     out = sys.stderr if arguments.csv == "-" else sys.stdout
@@ -99,6 +109,8 @@ def _run(arguments: argparse.Namespace) -> int:
         for event in built.events(cancelled):
             report.add(event)
             events.append(event)
+            if metrics:
+                metrics.add(event)
             if writer and not unsaved:
                 try:
                     writer.add(event)

@@ -1,4 +1,4 @@
-"""`python -m engine runs`: the history of runs: list, show, explain a step, export, import, delete."""
+"""`python -m engine runs`: the history: list, show, explain, label, analyse, export, import, delete and restore."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from engine.cli import runs_deleted, runs_failures, runs_label
 from engine.cli.explain import explained
 from engine.cli.joined import joined_text
 from engine.cli.paint import safe
-from engine.cli.summary import number, summary
+from engine.cli.runs_filter import add_filters, chosen_runs
+from engine.cli.summary import n_runs, number, summary
 from engine.cli.table import table
 from engine.errors import SettingError
 from engine.explain import explain
@@ -26,7 +28,7 @@ __all__ = ["add_parser"]
 
 HEAD = (
     "id", "date (UTC)", "target", "drafter", "rule", "draft length",
-    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "state",
+    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "state", "tags",
 )  # fmt: skip
 RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step", "tok/s"))
 
@@ -34,7 +36,7 @@ RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step
 def add_parser(commands: Any) -> None:
     """Add the command to the parser's commands."""
     parser = commands.add_parser(
-        "runs", help="list, show, explain, export, import or delete kept runs", allow_abbrev=False
+        "runs", help="list, show, explain, label, export, import or delete kept runs", allow_abbrev=False
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
@@ -43,7 +45,7 @@ def add_parser(commands: Any) -> None:
         added.set_defaults(handler=handler)
         return added
 
-    action("list", "name all runs, the newest first", _list)
+    add_filters(action("list", "name runs, the newest first", _list))
     show = action("show", "tell all that is known of a run", _show)
     show.add_argument("run_id", metavar="ID", help="a run's id, or its beginning")
     why = action("explain", "tell why every token of a step is there", _explain)
@@ -60,31 +62,34 @@ def add_parser(commands: Any) -> None:
                         help="CSV: begin with a byte-order mark, by which Excel knows UTF-8")  # fmt: skip
     importing = action("import", "take in runs of a JSONL file: all of them, or none if one cannot be", _import)
     importing.add_argument("file", metavar="FILE", type=Path)
-    delete = action("delete", "delete runs: all that are named, or none if one cannot be", _delete)
-    delete.add_argument("run_ids", metavar="ID", nargs="+")
+    runs_failures.add_actions(action)
+    runs_label.add_actions(action)
+    runs_deleted.add_actions(action)
 
 
 def _list(arguments: argparse.Namespace) -> int:
     store = RunStore()
-    runs = store.runs()
-    unreadable = _tell_unreadable(store)
-    if runs:
-        print(table(HEAD, map(_row, runs), right=RIGHT))
+    store.purge()
+    runs, unreadable = store.listing()
+    _tell_unreadable(unreadable)
+    chosen = chosen_runs(runs, arguments)
+    if chosen:
+        print(table(HEAD, map(_row, chosen), right=RIGHT))
+    elif runs:
+        print(f"none of {n_runs(len(runs))} is like that; give fewer conditions")
     elif not unreadable:
         print("no runs are kept yet: `python -m engine run --save` keeps one, and so does the page")
     return 0
 
 
-def _tell_unreadable(store: RunStore) -> bool:
-    """Say on standard error which runs are left out, and return whether there are any."""
-    unreadable = store.unreadable()
+def _tell_unreadable(unreadable: list[str]) -> None:
+    """Say on standard error which runs are left out."""
     if unreadable:
         print(
-            f"{_n_runs(len(unreadable))} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
+            f"{n_runs(len(unreadable))} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
             "update it, or delete what you do not need: `python -m engine runs delete ID`",
             file=sys.stderr,
         )
-    return bool(unreadable)
 
 
 def _row(run: StoredRun) -> tuple[str, ...]:
@@ -102,6 +107,7 @@ def _row(run: StoredRun) -> tuple[str, ...]:
         number(record["tokens_per_second"], 1),
         "simulated" if record["simulated"] else "",
         _state(run),
+        ", ".join(run.tags),
     )
 
 
@@ -114,6 +120,7 @@ def _show(arguments: argparse.Namespace) -> int:
     run = store.get(arguments.run_id)
     record = run.record
     lines = [("id", run.id), ("created_at", run.created_at), ("state", run.state)]
+    lines += [(name, text) for name, text in (("tags", ", ".join(run.tags)), ("note", run.note)) if text]
     _print_section("run", [*lines, *run.versions.items()])
     _print_section("settings", asdict(run.spec).items())
     print(f"figures\n{_indented(summary(record))}")
@@ -177,7 +184,7 @@ def _export(arguments: argparse.Namespace) -> int:
     runs = [store.get(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
     if not arguments.run_ids:
         runs = store.runs()
-        _tell_unreadable(store)
+        _tell_unreadable(store.unreadable())
     name = arguments.csv if arguments.jsonl is None else arguments.jsonl
     if arguments.jsonl is not None:
         write_csv((line for run in runs for line in run_jsonl(run, store.events(run.id, exact=True))), name)
@@ -185,13 +192,13 @@ def _export(arguments: argparse.Namespace) -> int:
         lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
         write_csv(lines, name, bom=arguments.bom)
     if name != "-":
-        print(f"wrote {_n_runs(len(runs))} to {name}", file=sys.stderr)
+        print(f"wrote {n_runs(len(runs))} to {name}", file=sys.stderr)
     return 0
 
 
 def _import(arguments: argparse.Namespace) -> int:
     added = RunStore().add(read_runs(lines_of(arguments.file), str(arguments.file)))
-    print(f"imported {_n_runs(len(added))}: {', '.join(added)}")
+    print(f"imported {n_runs(len(added))}: {', '.join(added)}")
     return 0
 
 
@@ -201,12 +208,3 @@ def _event_lines(store: RunStore, runs: Iterable[StoredRun], kind: str) -> Itera
     for run in runs:
         events: Iterator[Event] = store.events(run.id, exact=True)
         yield from lines(run.id, events, header=False)
-
-
-def _delete(arguments: argparse.Namespace) -> int:
-    print(f"deleted {_n_runs(RunStore().delete(arguments.run_ids))}")
-    return 0
-
-
-def _n_runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["backend", "number", "summary"]
+__all__ = ["backend", "n_runs", "number", "summary"]
 
 TIMES = "draft {draft_seconds:.3f} s, verify {verify_seconds:.3f} s, overhead {overhead_seconds:.3f} s"
 
@@ -19,6 +19,17 @@ def number(value: float | None, digits: int = 2, unit: str = "") -> str:
     ('n/a', '0.6', '12.5 tok/s')
     """
     return "n/a" if value is None else f"{value:.{digits}f}{unit}"
+
+
+def n_runs(count: int) -> str:
+    """So many runs, in words.
+
+    Examples
+    --------
+    >>> n_runs(1), n_runs(3)
+    ('1 run', '3 runs')
+    """
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def backend(record: Mapping[str, Any]) -> str:

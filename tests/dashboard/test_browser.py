@@ -13,6 +13,7 @@ import pytest
 
 from engine import RunSpec, RunStore, Step, build
 from engine.explain import explain
+from engine.failures import failures
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -251,3 +252,81 @@ def test_the_panel_is_not_wider_than_its_place(page, server, width):
     page.wait_for_function(f"() => {PANEL}.querySelector('.alternatives')")
     assert page.evaluate(f"() => {PANEL}.scrollWidth - {PANEL}.clientWidth") <= 0
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+SHADED = """() => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
+    .map((host) => host.shadowRoot?.querySelector('.shaded .text'))
+    .find(Boolean)"""
+LIVES = """() => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
+    .map((host) => host.shadowRoot?.querySelector('.live')).filter(Boolean)"""
+
+
+def kept(home, **settings):
+    """Two runs in the history, and their ids, the newest first."""
+    store = RunStore(home / "data" / "runs.sqlite")
+    for seed in (11, 12):
+        spec = RunSpec(**{"prompt": "The draft model", "max_tokens": 60, "seed": seed} | settings)
+        with store.begin(spec) as writer:
+            for event in build(spec).events():
+                writer.add(event)
+    return store, [run.id for run in store.runs()[:2]]
+
+
+def select_row(page, row):
+    """The table is drawn on a canvas: a click where its box for that row is."""
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for(timeout=120_000)
+    page.wait_for_timeout(500)
+    box = page.locator("[data-testid=stDataFrame]").first.bounding_box()
+    page.mouse.click(box["x"] + 18, box["y"] + 52 + 35 * row)
+
+
+def test_the_text_of_a_kept_run_is_shaded_as_the_engine_says(page, server):
+    address, home = server
+    store, [run_id, _] = kept(home)
+    page.goto(f"{address}/history")
+    select_row(page, 0)
+    page.get_by_text("Where drafts fail").click(timeout=60_000)
+    page.wait_for_function(f"({SHADED})()?.querySelectorAll('.token').length === 60", timeout=60_000)
+    found = failures(store.events(run_id)).text
+    spans = page.evaluate(f"""() => [...({SHADED})().querySelectorAll('.token')].map(
+        (span) => [span.className, span.style.getPropertyValue('--refusal'), span.title])""")
+    for (classes, refusal, title), token in zip(spans, found, strict=True):
+        assert classes.split()[1] == token.outcome
+        assert ("untested" in classes) == (token.accept_prob is None)
+        if token.accept_prob is not None:
+            assert float(refusal.rstrip("%")) == pytest.approx(100 * (1 - token.accept_prob), abs=0.051)
+            assert ("was refused here" in title) == bool(token.refused)
+    assert page.errors == []
+
+
+def test_two_kept_runs_are_shown_side_by_side(page, server):
+    address, home = server
+    _, run_ids = kept(home)
+    page.goto(f"{address}/history")
+    select_row(page, 0)
+    page.get_by_role("button", name="Delete 1").wait_for(timeout=60_000)
+    select_row(page, 1)
+    page.get_by_text("Settings that differ:").wait_for(timeout=60_000)
+    page.wait_for_function(
+        f"({LIVES})().filter((live) => live.dataset.state === 'finished').length === 2", timeout=60_000
+    )
+    assert page.evaluate(f"({LIVES})().map((live) => live.dataset.run)") == run_ids
+    page.wait_for_function(
+        f"({LIVES})().every((live) => live.querySelectorAll('.js-plotly-plot .main-svg').length >= 4)", timeout=60_000
+    )
+    assert "seed" in page.locator("p", has_text="Settings that differ:").inner_text()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 1300
+    assert page.errors == []
+
+
+def test_a_deleted_run_comes_back_by_undo(page, server):
+    address, home = server
+    store, [run_id, other] = kept(home)
+    page.goto(f"{address}/history")
+    select_row(page, 0)
+    page.get_by_role("button", name="Delete 1").click(timeout=60_000)
+    page.get_by_text("Deleted 1 run.").wait_for(timeout=60_000)
+    assert store.runs()[0].id == other
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Deleted 1 run.").wait_for(state="hidden", timeout=60_000)
+    assert store.runs()[0].id == run_id

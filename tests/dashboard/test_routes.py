@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine import RunSpec, RunStore, Step, build
+from engine import RunSpec, RunStore, Step, build, measure
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette's test client warns of the client library it is given
@@ -13,6 +13,7 @@ with warnings.catch_warnings():
 
 from dashboard.app import app
 from dashboard.runner import registry
+from tests.engine.telemetry.test_prometheus import scraped, total
 
 SPEC = RunSpec(prompt="The draft", max_tokens=30)
 
@@ -135,3 +136,24 @@ def test_a_step_that_is_not_there_is_not_found(client, path):
     run = registry.start(SPEC, "tab")
     run.join(10)
     assert client.get(f"/draftscope/runs/{path.format(run=run.id)}").status_code == 404
+
+
+def test_the_counters_of_the_page_grow_by_what_a_run_counts(client):
+    before = scraped(client.get("/metrics").text)
+    run = registry.start(RunSpec(prompt="The draft", max_tokens=40, drafter="ngram", seed=3), "tab")
+    run.join(10)
+    answer = client.get("/metrics")
+    after = scraped(answer.text)
+    figures = measure(RunStore().events(run.id))
+    for name, value in (
+        ("spec_decode_num_drafts_total", figures.drafting_steps),
+        ("spec_decode_num_draft_tokens_total", figures.drafted),
+        ("spec_decode_num_accepted_tokens_total", figures.accepted),
+        ("spec_decode_num_accepted_tokens_per_pos_total", figures.accepted),
+        ("emitted_tokens_total", figures.tokens_generated),
+        ("step_seconds_count", figures.steps),
+        ("runs_total", 1),
+    ):
+        assert total(after, name, drafter="ngram") - total(before, name, drafter="ngram") == value, name
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert client.post("/metrics").status_code == 405

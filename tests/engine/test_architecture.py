@@ -44,6 +44,7 @@ ARROWS = {
     ),
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
+    "engine.telemetry": ("errors", "telemetry", "values"),
     "engine.spec": (
         "acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "probe", "sampling", "values",
     ),

@@ -53,6 +53,17 @@ def test_the_oldest_file_is_read_whole(oldest):
         assert version(connection) == len(MIGRATIONS)
 
 
+def test_what_came_later_is_empty_in_the_oldest_file_and_can_be_used(oldest):
+    store = RunStore(oldest)
+    assert {(run.tags, run.note) for run in store.runs()} == {((), "")}
+    assert store.deleted() == []
+    store.label("f2", tags=["old"], note="from version 1")
+    store.delete(["a1"])
+    assert [(run.id, run.tags, run.note) for run in store.listing()[0]] == [("f2", ("old",), "from version 1")]
+    store.restore(["a1"])
+    assert len(list(store.events("a1"))) == 3
+
+
 def test_the_oldest_file_ends_with_the_schema_of_a_blank_one(oldest, tmp_path):
     RunStore(oldest)
     RunStore(tmp_path / "blank.sqlite")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sqlite3
 from contextlib import closing
 
@@ -165,8 +166,82 @@ def test_delete_takes_all_or_none(capsys):
     assert main(["runs", "delete", "ab"]) == 2
     assert "2 runs begin with 'ab': abd2, abc1" in capsys.readouterr().err
     assert main(["runs", "delete", "b3", "abc"]) == 0
-    assert capsys.readouterr().out == "deleted 2 runs\n"
+    told = capsys.readouterr()
+    assert told.out == "deleted 2 runs\n"
+    assert "runs restore ID" in told.err
     assert [run.id for run in RunStore().runs()] == ["abd2"]
+
+
+def test_deleted_runs_are_named_restored_and_purged(capsys):
+    assert main(["runs", "deleted"]) == 0
+    assert capsys.readouterr().out == "no deleted run can be restored\n"
+    keep("abc1")
+    keep("b2", n_steps=2000)
+    keep("c3")
+    main(["runs", "delete", "abc1", "b2"])
+    capsys.readouterr()
+    assert main(["runs", "deleted"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]} == {"abc1", "b2"}
+    assert main(["runs", "storage"]) == 0
+    out = capsys.readouterr().out
+    assert re.match(r"\d\.\d MB for 1 run; 2 runs more, deleted, with (\d\.\d MB|\d+ kB) of it\n", out)
+    assert out.endswith("runs.sqlite\n")
+    assert main(["runs", "restore", "zz"]) == 2
+    assert main(["runs", "restore", "abc"]) == 0
+    assert [run.id for run in RunStore().runs()] == ["c3", "abc1"]
+    capsys.readouterr()
+    assert main(["runs", "purge"]) == 0
+    assert re.fullmatch(r"purged 1 run: ([1-9]\.\d MB|\d{3} kB) given back\n", capsys.readouterr().out)
+    assert main(["runs", "restore", "b2"]) == 2
+
+
+def test_tags_are_added_and_taken_off(capsys):
+    keep("abc1")
+    assert main(["runs", "tag", "ab", "fast", "long prompt", "Fast"]) == 0
+    assert capsys.readouterr().out == "abc1: fast, long prompt\n"
+    assert main(["runs", "tag", "abc1", "FAST", "--remove"]) == 0
+    assert capsys.readouterr().out == "abc1: long prompt\n"
+    assert main(["runs", "tag", "abc1", "nothing", "--remove"]) == 2
+    assert "has no tag 'nothing'; it has long prompt" in capsys.readouterr().err
+    assert main(["runs", "tag", "abc1", "a,b"]) == 2
+    assert RunStore().get("abc1").tags == ("long prompt",)
+
+
+def test_a_note_is_written_shown_and_taken_off(capsys):
+    keep("abc1")
+    assert main(["runs", "note", "abc1", "before\nthe update"]) == 0
+    main(["runs", "tag", "abc1", "fast"])
+    capsys.readouterr()
+    assert main(["runs", "show", "abc1"]) == 0
+    out = capsys.readouterr().out
+    assert r"note                    'before\nthe update'" in out
+    assert "tags                    fast" in out
+    assert main(["runs", "note", "abc1", ""]) == 0
+    assert RunStore().get("abc1").note == ""
+
+
+def test_list_shows_what_is_asked_for_in_the_order_that_is(capsys):
+    keep("abc1", n_steps=3)
+    keep("b2", n_steps=9, drafter="ngram")
+    keep("c3", n_steps=6, target="other")
+    main(["runs", "tag", "b2", "fast"])
+    main(["runs", "tag", "c3", "fast"])
+    capsys.readouterr()
+
+    def listed(*options):
+        assert main(["runs", "list", *options]) == 0
+        return [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+
+    assert listed("--sort", "tokens") == ["b2", "c3", "abc1"]
+    assert listed("--sort", "tokens", "--rising") == ["abc1", "c3", "b2"]
+    assert listed("--tag", "fast") == ["c3", "b2"]
+    assert listed("--target", "other", "--target", "markov", "--drafter", "model") == ["c3", "abc1"]
+    assert listed("prompt", "fast") == ["c3", "b2"]
+    assert listed("--since", "2000-01-01", "--until", "2999-01-01") == ["c3", "b2", "abc1"]
+    assert main(["runs", "list", "--until", "2000-01-01"]) == 0
+    assert "none of 3 runs is like that" in capsys.readouterr().out
+    assert main(["runs", "list", "--since", "yesterday"]) == 2
+    assert "--since is 'yesterday'; give a day" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["show", "zz"], ["export", "zz", "--csv", "-"], ["delete", "zz"]])
