@@ -191,7 +191,12 @@ def check_prompts(plan: Plan, base: RunSpec) -> dict[str, tuple[int, ...]]:
     return ids
 
 
-def measure_plan(plan: Plan, runners: Mapping[str, Runner], told: Callable[[Turn], None] = never_told) -> Measurements:
+def measure_plan(
+    plan: Plan,
+    runners: Mapping[str, Runner],
+    told: Callable[[Turn], None] = never_told,
+    cancelled: Cancelled = never,
+) -> Measurements:
     """Make all runs of a plan, after a short unmeasured run of every configuration.
 
     Parameters
@@ -201,19 +206,29 @@ def measure_plan(plan: Plan, runners: Mapping[str, Runner], told: Callable[[Turn
         By the name of the engine; Draftscope itself among them.
     told : callable, optional
         Called after every run.
+    cancelled : callable, optional
+        Asked before every run; True ends the measuring.
 
     Returns
     -------
     Measurements
-        Marked partial if a `KeyboardInterrupt` or `Stopped` ended it; the run in hand is dropped then.
+        Marked partial if `cancelled`, a `KeyboardInterrupt` or `Stopped` ended it; a run in hand is
+        dropped then.
     """
     measurements = Measurements(plan)
     try:
         for configuration in plan.configurations:
+            _go_on(cancelled)
             runners[configuration.engine].warm_up(configuration, plan.prompts[0])
         for turn in plan.turns():
+            _go_on(cancelled)
             measurements.runs.append(runners[turn.configuration.engine].run(turn))
             told(turn)
     except (KeyboardInterrupt, Stopped):
         measurements.partial = True
     return measurements
+
+
+def _go_on(cancelled: Cancelled) -> None:
+    if cancelled():
+        raise Stopped
