@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard import state
-from dashboard.views import decode, history
+from dashboard.views import compare, decode, history
 
 HERE = Path(__file__).parent
 
@@ -16,6 +16,7 @@ state.remember()
 st.navigation(
     [
         st.Page(decode.page, title="Decode", icon=":material/play_circle:", url_path="decode", default=True),
+        st.Page(compare.page, title="Compare", icon=":material/balance:", url_path="compare"),
         st.Page(history.page, title="History", icon=":material/history:", url_path="history"),
     ],
     position="top",

@@ -10,16 +10,19 @@ from uuid import uuid4
 
 import streamlit as st
 
+from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.runner import LiveRun, registry
 
 __all__ = [
     "choose_target",
+    "current_comparison",
     "current_run",
     "fetching",
     "notice",
     "owner",
     "remember",
     "show",
+    "show_comparison",
     "take_fetching",
     "take_notice",
 ]
@@ -32,7 +35,9 @@ def remember() -> None:
         state.owner = address.get("owner") or uuid4().hex
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
-    for name in ("owner", "run"):
+        comparison = comparisons.get(address.get("comparison"))
+        state.comparison = comparison.id if comparison and comparison.owner == state.owner else None
+    for name in ("owner", "run", "comparison"):
         if state[name] and address.get(name) != state[name]:
             address[name] = state[name]
 
@@ -50,6 +55,16 @@ def current_run() -> LiveRun | None:
 def show(run: LiveRun) -> None:
     """Make `run` the one that this tab shows."""
     st.session_state.run = run.id
+
+
+def current_comparison() -> LiveComparison | None:
+    """The comparison that this tab shows."""
+    return comparisons.get(st.session_state.comparison)
+
+
+def show_comparison(comparison: LiveComparison) -> None:
+    """Make `comparison` the one that this tab shows."""
+    st.session_state.comparison = comparison.id
 
 
 def notice(text: str) -> None:
