@@ -167,7 +167,7 @@ def prediction_chart(found: Mapping[str, Any]) -> go.Figure:
         height=380,
         margin={**MARGIN, "l": 48},
         legend=LEGEND,
-        xaxis={"title": "draft length", "dtick": 1},
+        xaxis={"title": "draft length", "dtick": 1, "range": [-0.5, found["lengths"][-1] + 0.5]},
         yaxis={"title": "speed-up over plain decoding", "rangemode": "tozero"},
     )
     return figure

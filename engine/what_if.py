@@ -169,7 +169,8 @@ def what_if(
     dict
         `lengths`, `predicted`, `theory` (lists), `best_length`, `best_speed_up`, `acceptance` and `c` that
         the theory is drawn with, `verify` (v(1), v(2), ...), and `points`: for each of `measured` its
-        speed-up, the prediction there, and by what share the measurement lies above it.
+        speed-up, the prediction there, and by what share the measurement lies above it,
+        as a number and in words.
 
     Raises
     ------
@@ -209,6 +210,7 @@ def _nearest(profiles: Mapping[int, Profile], length: int) -> Profile:
 
 def _point(row: Mapping[str, Any], predicted: Sequence[float]) -> dict[str, Any]:
     length, speed_ups = row["draft_length"], row["speed_up"]
+    off_by = speed_ups["value"] / predicted[length] - 1
     return {
         "name": row["name"],
         "draft_length": length,
@@ -216,5 +218,19 @@ def _point(row: Mapping[str, Any], predicted: Sequence[float]) -> dict[str, Any]
         "low": speed_ups["low"],
         "high": speed_ups["high"],
         "predicted": predicted[length],
-        "off_by": speed_ups["value"] / predicted[length] - 1,
+        "off_by": off_by,
+        "words": _words(off_by),
     }
+
+
+def _words(off_by: float) -> str:
+    """How far the measurement lies from the prediction.
+
+    Examples
+    --------
+    >>> _words(-0.034), _words(0.0001)
+    ('the measurement is 3.4 % below the prediction', 'the measurement is as predicted')
+    """
+    if abs(off_by) < 0.0005:
+        return "the measurement is as predicted"
+    return f"the measurement is {abs(100 * off_by):.1f} % {'above' if off_by > 0 else 'below'} the prediction"

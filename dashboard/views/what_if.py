@@ -62,7 +62,8 @@ def what_if_section(comparison: LiveComparison | None) -> None:
     if not sources:
         st.info("Compare, or make a run that drafts; its acceptance is what this stands on.", icon=":material/info:")
         return
-    name = st.selectbox("Acceptance measured in", list(sources), key="what_if_source")
+    key = f"what_if_source_{comparison.id if comparison else ''}"  # a new comparison is looked at first
+    name = st.selectbox("Acceptance measured in", list(sources), key=key)
     source = sources[name]
     live = comparisons.costs(source.key)
     if live is None or not live.work.finished or not live.work.result:
@@ -142,7 +143,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
         for point in found["points"]:
             st.markdown(
                 f"{escaped(point['name'])}: measured {point['measured']:.2f}x, predicted {point['predicted']:.2f}x; "
-                f"the measurement is {point['off_by']:+.1%} from the prediction."
+                f"{point['words']}."
             )
 
 

@@ -17,7 +17,7 @@ from engine.compare.report import text_report
 from engine.compare.run import CompareSettings, run_comparison
 from engine.csv_text import check_csv, write_csv
 from engine.models.backends import BACKENDS
-from engine.spec import DRAFTERS, RULES, RunSpec
+from engine.spec import DRAFTERS, RULES, RunSpec, build
 
 __all__ = ["add_parser"]
 
@@ -101,4 +101,5 @@ def _settings(arguments: argparse.Namespace) -> CompareSettings:
 
 
 def _all_drafters(base: RunSpec, prompt: str) -> list[str]:
+    build(replace(base, drafter="none", prompt=prompt))  # a bad setting is told as itself
     return usable_drafters(replace(base, prompt=prompt))[0][:MOST_CONFIGURATIONS]

@@ -102,7 +102,7 @@ def _prediction(name: str, found: Mapping[str, Any], table: Table) -> str:
     ]
     lines += [
         f"{point['name']}: measured {estimate_text(_measured(point))}, predicted {point['predicted']:.2f}x, "
-        f"measured is {abs(100 * point['off_by']):.1f} % {'above' if point['off_by'] > 0 else 'below'}"
+        f"{point['words']}"
         for point in found["points"]
     ]
     return "\n".join(lines)

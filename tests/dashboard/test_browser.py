@@ -160,3 +160,25 @@ def test_nothing_is_wider_than_the_screen(page, server, width):
     start(page, address, "max_tokens=60")
     wait_for_state(page, "finished")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+LANES = LIVE.replace(".live", ".lanes")
+
+
+def test_a_comparison_fills_its_lanes_and_ends_in_a_verdict(page, server):
+    address, _ = server
+    page.goto(f"{address}/compare?temperature=0.0&max_tokens=40&agreement=1.0&target_ms=20&draft_ms=2")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_function(f"() => {LANES}?.dataset.state === 'finished'", timeout=60_000)
+    assert page.evaluate(f"() => [...{LANES}.querySelectorAll('.lane')].map((lane) => lane.dataset.lane)") == [
+        "plain", "model 4", "ngram 4",
+    ]  # fmt: skip
+    tokens = f"""() => [...{LANES}.querySelectorAll('.lane')].map((lane) => [...lane.querySelectorAll('.token')]
+        .filter((token) => !['rejected', 'unreached'].includes(token.dataset.outcome) && token.dataset.discarded === '0')
+        .map((token) => Number(token.dataset.token)))"""
+    plain, *others = page.evaluate(tokens)
+    assert len(plain) == 40
+    assert others == [plain, plain]
+    page.get_by_text("model 4 helps: ").wait_for()
+    page.get_by_text("the same text: all ids are equal").first.wait_for()
+    assert page.errors == []
