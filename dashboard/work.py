@@ -77,6 +77,11 @@ class Work(Generic[Result]):
         self.doing, self.done, self.total = doing, done, total
 
     @property
+    def share(self) -> float:
+        """How much of it is done, 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+    @property
     def finished(self) -> bool:
         """Whether it has ended, in whatever way."""
         return self._finished

@@ -118,8 +118,7 @@ def _progress(live: LiveCosts) -> None:
     work.touch()
     if work.finished:
         st.rerun()
-    share = work.done / work.total if work.total else 0.0
-    st.progress(min(1.0, share), f"{work.doing}: {work.done} of {work.total or '?'}")
+    st.progress(work.share, f"{work.doing}: {work.done} of {work.total}" if work.total else work.doing)
     st.button("Stop", icon=":material/stop:", on_click=work.stop, key="what_if_stop")
 
 

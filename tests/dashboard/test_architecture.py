@@ -7,7 +7,10 @@ import pytest
 
 DASHBOARD = Path(__file__).parents[2] / "dashboard"
 FILES = {path.relative_to(DASHBOARD).as_posix(): path.read_text(encoding="utf-8") for path in DASHBOARD.rglob("*.py")}
-SHOWING = ["frames.py", "charts.py", "views/decode.py", "views/history.py", "views/exports.py"]
+SHOWING = [
+    "frames.py", "charts.py", "compare_charts.py", "views/decode.py", "views/history.py", "views/exports.py",
+    "views/compare.py", "views/comparison.py", "views/what_if.py",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SHOWING)
@@ -24,6 +27,13 @@ def test_session_state_is_held_in_one_module(name):
     assert name == "state.py" or "session_state" not in FILES[name]
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("frames", "charts", "event_log", "pace"))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in FILES
+        if name.startswith(("frames", "charts", "compare_charts", "comparisons", "event_log", "pace", "work"))
+    ],
+)
 def test_pure_modules_do_not_know_streamlit(name):
     assert "streamlit" not in FILES[name]

@@ -174,7 +174,7 @@ def test_a_comparison_fills_its_lanes_and_ends_in_a_verdict(page, server):
         "plain", "model 4", "ngram 4",
     ]  # fmt: skip
     tokens = f"""() => [...{LANES}.querySelectorAll('.lane')].map((lane) => [...lane.querySelectorAll('.token')]
-        .filter((token) => !['rejected', 'unreached'].includes(token.dataset.outcome) && token.dataset.discarded === '0')
+        .filter(({{dataset}}) => !['rejected', 'unreached'].includes(dataset.outcome) && dataset.discarded === '0')
         .map((token) => Number(token.dataset.token)))"""
     plain, *others = page.evaluate(tokens)
     assert len(plain) == 40

@@ -5,12 +5,15 @@ import warnings
 import pytest
 
 from engine import RunSpec, RunStore, Step, build
+from engine.bench.prompts import Prompt
+from engine.compare.run import CompareSettings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette's test client warns of the client library it is given
     from starlette.testclient import TestClient
 
 from dashboard.app import app
+from dashboard.comparisons import comparisons
 from dashboard.runner import registry
 
 SPEC = RunSpec(prompt="The draft", max_tokens=30)
@@ -104,3 +107,21 @@ def test_a_store_that_cannot_be_read_is_no_missing_run(client, tmp_path, monkeyp
     answer = client.get("/draftscope/runs/abc/events")
     assert answer.status_code == 503
     assert answer.json()["error"]
+
+
+def test_the_lanes_of_a_comparison_are_read_in_increments(client):
+    settings = CompareSettings((RunSpec(max_tokens=12),), (Prompt("1", "The draft"),), repeats=1)
+    comparison = comparisons.start(settings, "tab")
+    comparison.work.join(60)
+    address = f"/draftscope/comparisons/{comparison.id}/lanes"
+    answer = client.get(address).json()
+    assert (answer["state"], answer["done"], answer["total"]) == ("finished", 2, 2)
+    lanes = answer["lanes"]
+    assert [lane["name"] for lane in lanes] == ["plain", "model 4"]
+    at = ",".join(f"{lane['run']}:{lane['log']['next']}" for lane in lanes)
+    assert [lane["log"]["entries"] for lane in client.get(f"{address}?at={at}").json()["lanes"]] == [[], []]
+    assert client.get(f"{address}?at=x:y,,1:-3").json() == answer
+
+
+def test_an_unknown_comparison_is_not_found(client):
+    assert client.get("/draftscope/comparisons/nobody/lanes").status_code == 404
