@@ -92,7 +92,7 @@ class LiveComparison:
         finished = work.finished  # before the lanes are read, so that a finished answer misses nothing
         head = {
             "state": "finished" if finished else "running",
-            "doing": work.doing,
+            "doing": "measuring" if work.done else work.doing,
             "done": work.done,
             "total": work.total or self.plan.n_turns,
             "repeats": self.plan.repeats,

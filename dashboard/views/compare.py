@@ -9,6 +9,7 @@ from dashboard.compare_controls import CompareChoice, compare_controls
 from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.components.lanes import lanes_view
 from dashboard.controls import settings
+from dashboard.runner import registry
 from dashboard.views.comparison import show_result
 from dashboard.views.get_model import offer_model
 from dashboard.views.what_if import what_if_section
@@ -32,6 +33,11 @@ def page() -> None:
             st.rerun()  # the buttons were drawn for the comparison as it was
         if message := state.take_notice() or choice.trouble:
             st.error(message, icon=":material/block:")
+        if registry.n_running:
+            st.warning(
+                "A run is under way on this server and takes time from what is measured; stop it first.",
+                icon=":material/speed:",
+            )
     finished = comparison is not None and comparison.work.finished
     with lanes_box:
         done = lanes_view(

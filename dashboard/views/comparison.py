@@ -66,6 +66,12 @@ def _circumstances(result: Mapping[str, Any]) -> None:
                 icon=":material/incomplete_circle:",
                 color="orange",
             )
+        if result["busy"]:
+            st.badge(
+                f"BUSY: the load average was {result['load_before']:.1f} at the start; quiet machines measure better",
+                icon=":material/speed:",
+                color="orange",
+            )
         if result["simulated"]:
             st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
 

@@ -10,7 +10,7 @@ from engine.csv_text import Cell, csv_line
 
 __all__ = ["comparison_csv", "comparison_runs_csv"]
 
-OF_THE_WHOLE = ("target", "seed", "max_tokens", "simulated", "partial", "prompts", "repeats")
+OF_THE_WHOLE = ("target", "seed", "max_tokens", "simulated", "partial", "busy", "prompts", "repeats")
 ESTIMATES = ("speed_up", "speed_up_with_prefill")
 OF_A_ROW = (
     "verdict",

@@ -83,6 +83,11 @@ def _head(result: Mapping[str, Any]) -> str:
         lines.append(f"PARTIAL: stopped after {result['runs_done']} of {result['runs_planned']} runs")
     if result["simulated"]:
         lines.append("SIMULATED: every time is made up of the given costs of a call; nothing was timed")
+    if result["busy"]:
+        lines.append(
+            f"BUSY: the load average was {result['load_before']:.2f} on {result['machine']['cores']} cores at the "
+            "start; quiet machines measure better"
+        )
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.acceptance import AcceptanceRule
 from engine.bench.costs import Costs
+from engine.bench.machine import is_busy
 from engine.bench.measure import Measurements
 from engine.bench.plan import Configuration
 from engine.bench.rows import categories_of, configuration_row, runs_of
@@ -59,12 +60,14 @@ def comparison_of(
         cold = own.temperature == 0 and base.temperature == 0
         row = configuration_row(way, by_configuration, categories, costs, compare=cold)
         rows.append(_with_judgement(row, own, base, rules[way], is_base=way == Configuration()))
+    simulated = any(run.figures.simulated for run in measurements.runs if run.figures)
     settings = asdict(base) | {"stop": list(base.stop)}
     result = {
         "schema": SCHEMA,
         "kind": "draftscope comparison",
         "partial": measurements.partial,
-        "simulated": any(run.figures.simulated for run in measurements.runs if run.figures),
+        "simulated": simulated,
+        "busy": not simulated and is_busy(about.get("load_before"), about.get("machine", {}).get("cores")),
         "runs_done": len(measurements.runs),
         "runs_planned": plan.n_turns,
         "prompts": len(plan.prompts),

@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.comparisons import Busy, comparisons
+from dashboard.runner import registry
 from engine import RunSpec, RunStore, build
 from engine.bench.prompts import Prompt
 from engine.compare.run import CompareSettings
@@ -171,6 +172,14 @@ def test_only_one_measurement_goes_on_at_a_time():
     app = page()
     app.button(key="compare_go").click().run()
     assert "another measurement" in app.error[0].value
+
+
+def test_a_run_that_goes_on_beside_the_measurement_is_warned_of():
+    run = registry.start(RunSpec(prompt="The draft", max_tokens=20_000), "tab", steps_per_second=5)
+    assert any("A run is under way" in text for text in words(page()))
+    run.stop()
+    run.join(10)
+    assert not any("A run is under way" in text for text in words(page()))
 
 
 def test_settings_that_cannot_be_used_start_nothing():

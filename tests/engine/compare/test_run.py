@@ -8,7 +8,9 @@ import pytest
 
 from engine.bench.measure import Stopped
 from engine.bench.prompts import Prompt
+from engine.cli.table import table
 from engine.compare.export import comparison_csv, comparison_runs_csv
+from engine.compare.report import text_report
 from engine.compare.run import CompareSettings, costs_of, run_comparison
 from engine.errors import ModelNotFound, PromptError, SettingError
 from engine.metrics import measure
@@ -166,6 +168,14 @@ def test_costs_are_measured_up_to_seventeen_rows_with_progress(settings):
     assert told == [(done, len(told)) for done in range(len(told))]
     with pytest.raises(Stopped):
         costs_of(settings(), ["model"], cancelled=lambda: True)
+
+
+def test_a_busy_machine_is_told_unless_the_time_is_made_up(settings, monkeypatch):
+    monkeypatch.setattr("engine.compare.run.load_average", lambda: 1000.0)
+    real = run_comparison(settings(target_call_seconds=0.0, draft_call_seconds=0.0, repeats=1))
+    assert (real["busy"], real["simulated"]) == (True, False)
+    assert "BUSY: the load average was 1000.00" in text_report(real, table)
+    assert not run_comparison(settings(repeats=1))["busy"]
 
 
 def test_bad_settings_are_told_before_anything_is_loaded(settings):
