@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -20,7 +21,7 @@ from engine.compare.run import CompareSettings, costs_of, plan_of, run_compariso
 from engine.errors import DraftscopeError, SettingError
 from engine.values import Event, Started
 
-__all__ = ["Busy", "Comparisons", "Lane", "LiveComparison", "LiveCosts", "comparisons"]
+__all__ = ["Busy", "Comparisons", "Lane", "LaneRun", "LiveComparison", "LiveCosts", "comparisons"]
 
 MOST_KEPT = 8
 """Finished comparisons that stay in memory."""
@@ -30,31 +31,41 @@ class Busy(DraftscopeError):
     """Something else is being measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class LaneRun:
+    """One run in a lane: which one it is, counted from 1, of which prompt and repeat, and its log."""
+
+    number: int = 0
+    prompt: str = ""
+    repeat: int = 0
+    log: EventLog = field(default_factory=EventLog)
+
+
 class Lane:
     """The latest run of one configuration.
 
     Attributes
     ----------
     name : str
-    n_runs : int
-        How many runs have begun in it.
-    prompt, repeat
-        Of the run that it shows; the repeat counts from 1.
-    log : EventLog
+    shown : LaneRun
+        Replaced as a whole when a run begins, so that a reader never sees parts of two.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.n_runs = 0
-        self.prompt = ""
-        self.repeat = 0
-        self.log = EventLog()
+        self.shown = LaneRun()
 
-    def since(self, n_runs: int, cursor: int) -> str:
-        """One JSON object: what is new since `cursor` in the lane's run number `n_runs`, or all of a later run."""
-        log, now = self.log, self.n_runs
-        head = {"name": self.name, "run": now, "prompt": self.prompt, "repeat": self.repeat}
-        return f'{json.dumps(head)[:-1]},"log":{log.since(cursor if n_runs == now else 0)}}}'
+    def begin(self, turn: Turn) -> None:
+        """Show the run of `turn` from now on."""
+        run = LaneRun(self.shown.number + 1, turn.prompt.identity, turn.repeat + 1)
+        run.log.state = "running"
+        self.shown = run
+
+    def since(self, number: int, cursor: int) -> str:
+        """One JSON object: what is new since `cursor` in the run of that number, or all of a later run."""
+        run = self.shown
+        head = {"name": self.name, "run": run.number, "prompt": run.prompt, "repeat": run.repeat}
+        return f'{json.dumps(head)[:-1]},"log":{run.log.since(cursor if number == run.number else 0)}}}'
 
 
 class LiveComparison:
@@ -109,11 +120,8 @@ class LiveComparison:
     def _seen(self, turn: Turn, event: Event) -> None:
         lane = self.lanes[self.plan.configurations.index(turn.configuration)]
         if isinstance(event, Started):
-            lane.log = EventLog()
-            lane.prompt, lane.repeat = turn.prompt.identity, turn.repeat + 1
-            lane.n_runs += 1
-            lane.log.state = "running"
-        lane.log.add(event)
+            lane.begin(turn)
+        lane.shown.log.add(event)
 
 
 class LiveCosts:
