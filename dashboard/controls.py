@@ -19,7 +19,7 @@ from engine.models import catalog
 from engine.models.backends import BACKENDS
 from engine.spec import RULES, RunSpec, check
 
-__all__ = ["Settings", "settings"]
+__all__ = ["Settings", "drafters_for", "settings"]
 
 DEFAULT = RunSpec()
 REAL_MODEL = "smollm2-135m"
@@ -187,14 +187,10 @@ def _prompt(target: str, embedded: bool) -> tuple[str, bool]:
 
 
 def _drafter(target: str, embedded: bool) -> str:
-    others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
-    heads = ["eagle+ngram", "eagle"] if has_shipped_head(target) else []
-    names = ["model", "ngram", "none"] if embedded else [*heads, "ngram", "none"]
-    names += [f"model:{name}" for name in ([target] if embedded else others)]
     drafter: str = st.selectbox(
         "Drafter",
-        names,
-        key="drafter_embedded" if embedded else "drafter_head" if heads else "drafter",
+        drafters_for(target),
+        key="drafter_embedded" if embedded else "drafter_head" if has_shipped_head(target) else "drafter",
         accept_new_options=True,
         **BOUND,
         help="What guesses. For a model of your own, type model: and its name or the path of its GGUF file.",
@@ -220,6 +216,15 @@ def _length_policy() -> str:
         help="The head guesses fewer tokens, or none, where a further guess is unlikely to be kept.",
     )
     return "confident" if sure else "fixed"
+
+
+def drafters_for(target: str) -> list[str]:
+    """The drafters to choose from for a target; others may be typed."""
+    others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
+    embedded = any(entry.name == target and entry.kind == "embedded" for entry in catalog.entries())
+    heads = ["eagle+ngram", "eagle"] if has_shipped_head(target) else []
+    names = ["model", "ngram", "none"] if embedded else [*heads, "ngram", "none"]
+    return names + [f"model:{name}" for name in ([target] if embedded else others)]
 
 
 def _ngram() -> tuple[int, Match]:

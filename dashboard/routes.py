@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from dashboard.comparisons import comparisons
 from dashboard.event_log import EventLog
 from dashboard.runner import LiveRun, registry
 from dashboard.stored_log import stored_log
@@ -61,6 +62,15 @@ def _answer(made: Callable[[], str]) -> Response:
     return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
+def lanes(request: Request) -> Response:
+    """What is new in the lanes of a comparison since `?at=RUN:CURSOR,RUN:CURSOR,...`, one for each lane."""
+    comparison = comparisons.get(request.path_params["comparison_id"])
+    if comparison is None:
+        return JSONResponse({"error": "this comparison is not in memory"}, status_code=404)
+    body = comparison.since(_lane_cursors(request.query_params.get("at", "")))
+    return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
 def plotly_js(request: Request) -> Response:
     """The plotly.js that the plotly package brings; its address carries the version."""
     return FileResponse(
@@ -78,10 +88,16 @@ def _cursor(request: Request) -> int:
     return int(text) if text.isdecimal() else 0
 
 
+def _lane_cursors(text: str) -> list[tuple[int, int]]:
+    pairs = (part.partition(":") for part in text.split(","))
+    return [(int(run), int(at)) if run.isdecimal() and at.isdecimal() else (0, 0) for run, _, at in pairs]
+
+
 routes = [
     Route("/draftscope/runs/{run_id}/events", events),
     Route("/draftscope/runs/{run_id}/steps/{index:int}", step),
     Route("/draftscope/runs/{run_id}/figures", figures),
+    Route("/draftscope/comparisons/{comparison_id}/lanes", lanes),
     Route("/draftscope/plotly.min.js", plotly_js),
     Route("/metrics", prometheus),
 ]

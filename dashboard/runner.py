@@ -228,6 +228,11 @@ class Registry:
         run.start()
         return run
 
+    @property
+    def n_running(self) -> int:
+        """Runs that are decoding now."""
+        return sum(not run.finished and not run.paused for run in list(self._runs.values()))
+
     def get(self, run_id: str | None) -> LiveRun | None:
         """The run of that id, or None."""
         return self._runs.get(run_id or "")

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import streamlit as st
 
+from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.runner import LiveRun, registry
 from engine.failures import Failures, failures
 from engine.store import RunStore
@@ -23,6 +24,7 @@ __all__ = [
     "Link",
     "choose_target",
     "close_link",
+    "current_comparison",
     "current_run",
     "fetching",
     "fill",
@@ -36,6 +38,7 @@ __all__ = [
     "remember_deleted",
     "run_failures",
     "show",
+    "show_comparison",
     "step_of",
     "take_fetching",
     "take_notice",
@@ -70,7 +73,9 @@ def remember() -> None:
         state.spec_link = address.get("spec", "")
         if "spec" in address:
             del address["spec"]  # it is in the sidebar from here on, and may be changed there
-    for name in ("owner", "run"):
+        comparison = comparisons.get(address.get("comparison"))
+        state.comparison = comparison.id if comparison and comparison.owner == state.owner else None
+    for name in ("owner", "run", "comparison"):
         if state[name] and address.get(name) != state[name]:
             address[name] = state[name]
 
@@ -128,6 +133,16 @@ def upload_key() -> str:
 def next_upload() -> None:
     """Empty the upload."""
     st.session_state.upload += 1
+
+
+def current_comparison() -> LiveComparison | None:
+    """The comparison that this tab shows."""
+    return comparisons.get(st.session_state.comparison)
+
+
+def show_comparison(comparison: LiveComparison) -> None:
+    """Make `comparison` the one that this tab shows."""
+    st.session_state.comparison = comparison.id
 
 
 def notice(text: str) -> None:

@@ -13,8 +13,10 @@ from itertools import cycle
 
 import numpy as np
 
+from engine.bench.measure import Stopped
 from engine.bench.plan import Configuration
-from engine.models.base import Clock, LoadedModel
+from engine.models.base import Clock, LoadedModel, Progress
+from engine.models.pip import Cancelled, never
 from engine.sampling import Noise
 from engine.spec import BuiltRun, RunSpec, build
 
@@ -70,7 +72,14 @@ class Costs:
 
 
 def measure_costs(
-    base: RunSpec, drafters: Sequence[str], lengths: Sequence[int], text: str, *, n_rounds: int = N_ROUNDS
+    base: RunSpec,
+    drafters: Sequence[str],
+    lengths: Sequence[int],
+    text: str,
+    *,
+    n_rounds: int = N_ROUNDS,
+    progress: Progress | None = None,
+    cancelled: Cancelled = never,
 ) -> Costs | None:
     """Time the target's calls and the drafters' proposals by themselves.
 
@@ -84,12 +93,21 @@ def measure_costs(
     text : str
         The context is its first 200 tokens, or half of the target's context if that is less.
     n_rounds : int, default 9
-        Samples of everything; the first round is thrown away.
+        Samples of everything; one more round, the first, is thrown away.
+    progress : callable, optional
+        Told (calls made, calls in all).
+    cancelled : callable, optional
+        Asked before every call.
 
     Returns
     -------
     Costs or None
         None if a plain call takes no time (a simulated clock may say so).
+
+    Raises
+    ------
+    Stopped
+        If it was cancelled.
     """
     longest = max(lengths, default=1)
     built = build(Configuration().spec(base, text))
@@ -108,11 +126,23 @@ def measure_costs(
     }
     generator = np.random.default_rng(base.seed)
     last_tokens = cycle(sorted(set(ids[:n_context])))
+    n_done, n_samples = 0, (n_rounds + 1) * (n_rows + len(proposals))
+
+    def one_more() -> None:
+        nonlocal n_done
+        if cancelled():
+            raise Stopped
+        if progress:
+            progress(n_done, n_samples)
+        n_done += 1
+
     for place in range(n_rounds + 1):
         for rows in generator.permutation(n_rows) + 1:
+            one_more()
             seconds = _call_seconds(built.loaded, clock, ids, n_context, int(rows), shift=place)
             calls[int(rows)] += [seconds] if place else []
         for drafter, length in proposals:
+            one_more()
             sample = _proposal(builds[drafter], [*ids[: n_context - 1], next(last_tokens)], length)
             proposals[drafter, length] += [sample] if place else []
     unit = float(np.median(calls[1]))

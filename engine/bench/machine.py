@@ -13,7 +13,7 @@ from typing import Any
 from engine.models import threads
 from engine.spec import versions
 
-__all__ = ["load_average", "machine", "package_versions", "peak_memory_bytes", "threads_used"]
+__all__ = ["is_busy", "load_average", "machine", "package_versions", "peak_memory_bytes", "threads_used"]
 
 PACKAGES = ("gguf", "tokenizers", "onnxruntime")
 
@@ -54,6 +54,17 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
 def load_average() -> float | None:
     """Programs that wanted a core in the last minute, on average; None on Windows."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def is_busy(load: float | None, cores: int | None) -> bool:
+    """Whether so many programs wanted a core that times measured then are to be doubted.
+
+    Examples
+    --------
+    >>> is_busy(1.5, 2), is_busy(0.3, 2), is_busy(None, 2)
+    (True, False, False)
+    """
+    return load is not None and bool(cores) and load > (cores or 0) / 2
 
 
 def peak_memory_bytes() -> int | None:

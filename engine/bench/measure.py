@@ -10,12 +10,28 @@ from engine.bench.plan import Configuration, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.errors import ForwardError, PromptError
 from engine.metrics import Figures, Tally
+from engine.models.pip import Cancelled, never
 from engine.spec import RunSpec, build
-from engine.values import Step
+from engine.values import Event, Step
 
-__all__ = ["Measurement", "Measurements", "OwnEngine", "Runner", "check_prompts", "measure_plan", "never_told"]
+__all__ = [
+    "Measurement",
+    "Measurements",
+    "OwnEngine",
+    "Runner",
+    "Seen",
+    "Stopped",
+    "check_prompts",
+    "measure_plan",
+    "never_seen",
+    "never_told",
+]
 
 WARM_UP_TOKENS = 8
+
+
+class Stopped(Exception):
+    """Whoever asked for the measurement wants no more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +67,15 @@ class Measurement:
 
 @dataclass(slots=True)
 class Measurements:
-    """What has been measured so far; `partial` if an interrupt came before the end."""
+    """What has been measured so far; `partial` if an interrupt or a stop came before the end."""
 
     plan: Plan
     runs: list[Measurement] = field(default_factory=list)
     partial: bool = False
+
+
+Seen = Callable[[Turn, Event], None]
+"""Given the events of the runs, each with its turn."""
 
 
 class Runner(Protocol):
@@ -68,19 +88,38 @@ class Runner(Protocol):
         """Make one run."""
 
 
+def never_told(turn: Turn) -> None:
+    """Progress that nobody watches."""
+
+
+def never_seen(turn: Turn, event: Event) -> None:
+    """Events that nobody watches."""
+
+
 class OwnEngine:
     """Draftscope's own runs: each is built afresh, so every prefill starts from nothing.
 
     The weights are read once: the catalogue keeps the files that it has read.
+
+    Parameters
+    ----------
+    base : RunSpec
+        Everything that the configurations do not say.
+    seen : callable, optional
+        Given every event of every measured run as it happens. Its own time is not measured.
+    cancelled : callable, optional
+        Asked before every step; True raises `Stopped`.
     """
 
-    def __init__(self, base: RunSpec) -> None:
+    def __init__(self, base: RunSpec, *, seen: Seen = never_seen, cancelled: Cancelled = never) -> None:
         self._base = base
+        self._seen = seen
+        self._cancelled = cancelled
 
     def warm_up(self, configuration: Configuration, prompt: Prompt) -> None:
         """See `Runner.warm_up`."""
         spec = configuration.spec(self._base, prompt.text)
-        self._decode(spec, WARM_UP_TOKENS)
+        self._decode(spec, None, WARM_UP_TOKENS)
 
     def run(self, turn: Turn) -> Measurement:
         """See `Runner.run`.
@@ -89,8 +128,10 @@ class OwnEngine:
         ------
         ForwardError
             If the run ended with an error.
+        Stopped
+            If it was cancelled.
         """
-        ids, margins, figures = self._decode(turn.configuration.spec(self._base, turn.prompt.text))
+        ids, margins, figures = self._decode(turn.configuration.spec(self._base, turn.prompt.text), turn)
         if figures.error:
             raise ForwardError(f"{turn.configuration.name}, prompt {turn.prompt.identity}: {figures.error}")
         return Measurement(
@@ -105,19 +146,26 @@ class OwnEngine:
             figures.accepted,
         )
 
-    def _decode(self, spec: RunSpec, n_tokens: int | None = None) -> tuple[list[int], list[float | None], Figures]:
+    def _decode(
+        self, spec: RunSpec, turn: Turn | None = None, n_tokens: int | None = None
+    ) -> tuple[list[int], list[float | None], Figures]:
         tally = Tally()
         ids: list[int] = []
         margins: list[float | None] = []
-        for event in build(spec).events():
+        for event in build(spec).events(self._cancelled):
             tally.add(event)
+            if turn is not None:
+                self._seen(turn, event)
             if isinstance(event, Step):
                 ids += event.emitted
                 kept = [decision for decision in event.decisions if decision.target_token is not None]
                 margins += [decision.margin for decision in kept if not decision.discarded]
                 if n_tokens is not None and len(ids) >= n_tokens:
                     break
-        return ids, margins, tally.figures()
+        figures = tally.figures()
+        if figures.finish_reason == "cancelled":
+            raise Stopped
+        return ids, margins, figures
 
 
 def check_prompts(plan: Plan, base: RunSpec) -> dict[str, tuple[int, ...]]:
@@ -143,11 +191,12 @@ def check_prompts(plan: Plan, base: RunSpec) -> dict[str, tuple[int, ...]]:
     return ids
 
 
-def never_told(turn: Turn) -> None:
-    """Progress that nobody watches."""
-
-
-def measure_plan(plan: Plan, runners: Mapping[str, Runner], told: Callable[[Turn], None] = never_told) -> Measurements:
+def measure_plan(
+    plan: Plan,
+    runners: Mapping[str, Runner],
+    told: Callable[[Turn], None] = never_told,
+    cancelled: Cancelled = never,
+) -> Measurements:
     """Make all runs of a plan, after a short unmeasured run of every configuration.
 
     Parameters
@@ -157,19 +206,29 @@ def measure_plan(plan: Plan, runners: Mapping[str, Runner], told: Callable[[Turn
         By the name of the engine; Draftscope itself among them.
     told : callable, optional
         Called after every run.
+    cancelled : callable, optional
+        Asked before every run; True ends the measuring.
 
     Returns
     -------
     Measurements
-        Marked partial if a `KeyboardInterrupt` ended it; the run in hand is dropped then.
+        Marked partial if `cancelled`, a `KeyboardInterrupt` or `Stopped` ended it; a run in hand is
+        dropped then.
     """
     measurements = Measurements(plan)
     try:
         for configuration in plan.configurations:
+            _go_on(cancelled)
             runners[configuration.engine].warm_up(configuration, plan.prompts[0])
         for turn in plan.turns():
+            _go_on(cancelled)
             measurements.runs.append(runners[turn.configuration.engine].run(turn))
             told(turn)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         measurements.partial = True
     return measurements
+
+
+def _go_on(cancelled: Cancelled) -> None:
+    if cancelled():
+        raise Stopped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +33,20 @@ OPTIONAL_SETTINGS = ("backend", "exact_rows", "length_policy")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One way to decode, to be compared with the plain way of the same engine."""
+    """One way to decode, to be compared with the plain way of the same engine.
+
+    `changes` are settings of a `RunSpec`, by name, in which it differs from all others besides.
+
+    Examples
+    --------
+    >>> Configuration(drafter="model", draft_length=4, changes=(("rule", "naive"),)).name
+    'model 4, rule naive'
+    """
 
     engine: str = OWN
     drafter: str = "none"
     draft_length: int = 0
+    changes: tuple[tuple[str, Any], ...] = ()
 
     @property
     def plain(self) -> bool:
@@ -47,11 +57,12 @@ class Configuration:
     def name(self) -> str:
         """How reports call it, such as "plain", "ngram 4" or "llama.cpp plain"."""
         way = "plain" if self.plain else f"{self.drafter} {self.draft_length}"
+        way = ", ".join([way, *(f"{setting.replace('_', ' ')} {value}" for setting, value in self.changes)])
         return way if self.engine == OWN else f"{self.engine} {way}"
 
     def spec(self, base: RunSpec, prompt: str) -> RunSpec:
         """The run that this configuration makes of a prompt; all else is `base`'s."""
-        return replace(base, drafter=self.drafter, draft_length=self.draft_length, prompt=prompt)
+        return replace(base, drafter=self.drafter, draft_length=self.draft_length, prompt=prompt, **dict(self.changes))
 
 
 @dataclass(frozen=True, slots=True)

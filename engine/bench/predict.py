@@ -6,15 +6,15 @@ drafts may be short, and verifying more rows may cost more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engine.bench.costs import Costs
+from engine.bench.costs import Costs, DraftCost
 from engine.metrics import Figures, ratio
 from engine.theory import speed_up
 
-__all__ = ["Counts", "pooled", "predicted_by_the_paper", "predicted_speed_up"]
+__all__ = ["Counts", "pooled", "predicted_by_the_paper", "predicted_speed_up", "step_cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,35 @@ def predicted_speed_up(counts: Counts, costs: Costs, drafter: str) -> float | No
     """
     if not counts.steps:
         return None
-    draft = costs.draft[drafter]
     gained = 1 + (sum(counts.accepted_at) - counts.discarded) / counts.steps
-    reached = [counts.steps, *counts.drafted_at, 0]  # steps that drafted at least so many tokens
+    drafted = [n_steps / counts.steps for n_steps in counts.drafted_at]
+    return gained / step_cost(drafted, costs.draft[drafter], costs.verify_cost)
+
+
+def step_cost(drafted: Sequence[float], draft: DraftCost, verify_cost: Callable[[int], float]) -> float:
+    """What a step costs in plain calls of the target: the drafter's proposal and the verification.
+
+    Parameters
+    ----------
+    drafted : sequence of float
+        The share of steps that draft at least 1, 2, ... tokens; never rising.
+    draft : DraftCost
+    verify_cost : callable
+        v(m), the cost of a call for m rows.
+
+    Examples
+    --------
+    Half of the steps draft one token, the others none:
+
+    >>> step_cost([0.5], DraftCost(0.1, 0.2, ()), lambda n_rows: 1.0 + 0.4 * (n_rows - 1))
+    1.4
+    """
     verify = sum(
-        (here - further) * costs.verify_cost(n_drafted + 1)
-        for n_drafted, (here, further) in enumerate(pairwise(reached))
+        (here - further) * verify_cost(n_drafted + 1)
+        for n_drafted, (here, further) in enumerate(pairwise([1.0, *drafted, 0.0]))
         if here > further
     )
-    return gained / (draft.per_step + (draft.per_token * counts.drafted + verify) / counts.steps)
+    return draft.per_step + draft.per_token * sum(drafted) + verify
 
 
 def predicted_by_the_paper(counts: Counts, costs: Costs, drafter: str, draft_length: int) -> float | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from engine.bench.run import Progress as RunsProgress
 from engine.models.base import Progress
 
-__all__ = ["progress_bar"]
+__all__ = ["progress_bar", "runs_bar"]
 
 
 @contextmanager
@@ -35,3 +36,18 @@ def progress_bar(what: str, **settings: Any) -> Iterator[Progress]:
             bar.update(done - bar.n)
 
         yield progress
+
+
+@contextmanager
+def runs_bar() -> Iterator[RunsProgress]:
+    """Gives the callback that moves a bar of runs done, of all that there are."""
+    from tqdm import tqdm
+
+    with tqdm(unit="run", disable=None) as bar:
+
+        def told(doing: str, done: int, total: int) -> None:
+            bar.total = total or None
+            bar.set_description(doing)
+            bar.update(done - bar.n)
+
+        yield told

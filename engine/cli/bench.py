@@ -6,15 +6,14 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from engine.bench.against import RIVALS
 from engine.bench.plan import optional_settings
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
 from engine.bench.report import markdown_report, text_report
-from engine.bench.run import DEFAULT_LENGTHS, BenchSettings, Progress, run_bench
+from engine.bench.run import DEFAULT_LENGTHS, BenchSettings, run_bench
+from engine.cli.bar import runs_bar
 from engine.cli.table import table
 from engine.errors import SettingError
 from engine.models.threads import THREADS_VARIABLE
@@ -72,7 +71,7 @@ def _bench(arguments: argparse.Namespace) -> int:
             raise SettingError(f"threads is {arguments.threads}; it must be at least 1")
         os.environ[THREADS_VARIABLE] = str(arguments.threads)
     settings = _settings(arguments)
-    with _progress() as progress:
+    with runs_bar() as progress:
         result = run_bench(settings, progress)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False, allow_nan=False))
@@ -122,18 +121,3 @@ def _lengths(text: str) -> tuple[int, ...]:
             raise argparse.ArgumentTypeError(f"{text!r} is no list of draft lengths; write 1-6 or 2,4,8")
         lengths.update(range(first, last + 1))
     return tuple(sorted(lengths))
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on the error stream of a terminal; elsewhere nothing."""
-    from tqdm import tqdm  # type: ignore[import-untyped]  # the package ships no types
-
-    with tqdm(unit="run", disable=None) as bar:
-
-        def told(doing: str, done: int, total: int) -> None:
-            bar.total = total or None
-            bar.set_description(doing)
-            bar.update(done - bar.n)
-
-        yield told

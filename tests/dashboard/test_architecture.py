@@ -8,7 +8,10 @@ import pytest
 DASHBOARD = Path(__file__).parents[2] / "dashboard"
 FILES = {path.relative_to(DASHBOARD).as_posix(): path.read_text(encoding="utf-8") for path in DASHBOARD.rglob("*.py")}
 NO_FIGURES = {"views/get_model.py"}  # the progress of a download
-SHOWING = ["frames.py", "charts.py", *(name for name in FILES if name.startswith("views/") and name not in NO_FIGURES)]
+SHOWING = [
+    "frames.py", "charts.py", "compare_charts.py",
+    *(name for name in FILES if name.startswith("views/") and name not in NO_FIGURES),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SHOWING)
@@ -25,6 +28,13 @@ def test_session_state_is_held_in_one_module(name):
     assert name == "state.py" or "session_state" not in FILES[name]
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(("frames", "charts", "event_log", "pace"))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in FILES
+        if name.startswith(("frames", "charts", "compare_charts", "comparisons", "event_log", "pace", "work"))
+    ],
+)
 def test_pure_modules_do_not_know_streamlit(name):
     assert "streamlit" not in FILES[name]

@@ -330,3 +330,25 @@ def test_a_deleted_run_comes_back_by_undo(page, server):
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("Deleted 1 run.").wait_for(state="hidden", timeout=60_000)
     assert store.runs()[0].id == run_id
+
+
+LANES = LIVE.replace(".live", ".lanes")
+
+
+def test_a_comparison_fills_its_lanes_and_ends_in_a_verdict(page, server):
+    address, _ = server
+    page.goto(f"{address}/compare?temperature=0.0&max_tokens=40&agreement=1.0&target_ms=20&draft_ms=2")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_function(f"() => {LANES}?.dataset.state === 'finished'", timeout=60_000)
+    assert page.evaluate(f"() => [...{LANES}.querySelectorAll('.lane')].map((lane) => lane.dataset.lane)") == [
+        "plain", "model 4", "ngram 4",
+    ]  # fmt: skip
+    tokens = f"""() => [...{LANES}.querySelectorAll('.lane')].map((lane) => [...lane.querySelectorAll('.token')]
+        .filter(({{dataset}}) => !['rejected', 'unreached'].includes(dataset.outcome) && dataset.discarded === '0')
+        .map((token) => Number(token.dataset.token)))"""
+    plain, *others = page.evaluate(tokens)
+    assert len(plain) == 40
+    assert others == [plain, plain]
+    page.get_by_text("model 4 helps: ").wait_for()
+    page.get_by_text("the same text: all ids are equal").first.wait_for()
+    assert page.errors == []

@@ -6,12 +6,15 @@ from dataclasses import replace
 import pytest
 
 from engine import RunSpec, RunStore, Step, build, measure
+from engine.bench.prompts import Prompt
+from engine.compare.run import CompareSettings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette's test client warns of the client library it is given
     from starlette.testclient import TestClient
 
 from dashboard.app import app
+from dashboard.comparisons import comparisons
 from dashboard.runner import registry
 from tests.engine.telemetry.test_prometheus import scraped, total
 
@@ -157,3 +160,21 @@ def test_the_counters_of_the_page_grow_by_what_a_run_counts(client):
         assert total(after, name, drafter="ngram") - total(before, name, drafter="ngram") == value, name
     assert answer.headers["content-type"].startswith("text/plain")
     assert client.post("/metrics").status_code == 405
+
+
+def test_the_lanes_of_a_comparison_are_read_in_increments(client):
+    settings = CompareSettings((RunSpec(max_tokens=12),), (Prompt("1", "The draft"),), repeats=1)
+    comparison = comparisons.start(settings, "tab")
+    comparison.work.join(60)
+    address = f"/draftscope/comparisons/{comparison.id}/lanes"
+    answer = client.get(address).json()
+    assert (answer["state"], answer["done"], answer["total"]) == ("finished", 2, 2)
+    lanes = answer["lanes"]
+    assert [lane["name"] for lane in lanes] == ["plain", "model 4"]
+    at = ",".join(f"{lane['run']}:{lane['log']['next']}" for lane in lanes)
+    assert [lane["log"]["entries"] for lane in client.get(f"{address}?at={at}").json()["lanes"]] == [[], []]
+    assert client.get(f"{address}?at=x:y,,1:-3").json() == answer
+
+
+def test_an_unknown_comparison_is_not_found(client):
+    assert client.get("/draftscope/comparisons/nobody/lanes").status_code == 404

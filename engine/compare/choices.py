@@ -1,0 +1,112 @@
+"""Which configurations are compared: from run specs, or from words such as "eagle+ngram:3,rule=naive"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from engine.bench.plan import Configuration
+from engine.errors import SettingError
+from engine.spec import RunSpec
+
+__all__ = ["MOST_CONFIGURATIONS", "OF_A_CONFIGURATION", "configurations_from", "spec_from_words"]
+
+MOST_CONFIGURATIONS = 4
+"""Configurations beside the plain baseline."""
+
+OF_A_CONFIGURATION = (
+    "rule",
+    "temperature",
+    "top_k",
+    "top_p",
+    "ngram_max",
+    "ngram_match",
+    "acceptance_probability",
+    "agreement",
+)
+"""Settings in which configurations may differ, besides drafter and draft length."""
+
+
+def configurations_from(specs: Sequence[RunSpec]) -> tuple[Configuration, ...]:
+    """The plain baseline, with the settings of the first spec, and a configuration for every spec that drafts.
+
+    Parameters
+    ----------
+    specs : sequence of RunSpec
+        One to four. Target, length, seed and all else that all runs share is the first one's.
+
+    Raises
+    ------
+    SettingError
+        If there is none, there are too many, two are the same, or they differ in what must be shared.
+
+    Examples
+    --------
+    >>> specs = [RunSpec(drafter="model"), RunSpec(drafter="ngram", temperature=0.5)]
+    >>> [way.name for way in configurations_from(specs)]
+    ['plain', 'model 4', 'ngram 4, temperature 0.5']
+    """
+    if not 1 <= len(specs) <= MOST_CONFIGURATIONS:
+        raise SettingError(
+            f"there are {len(specs)} configurations; compare 1 to {MOST_CONFIGURATIONS}, and plain decoding is added"
+        )
+    base = specs[0]
+    for field in fields(RunSpec):
+        shared = field.name not in (*OF_A_CONFIGURATION, "drafter", "draft_length", "prompt")
+        if shared and any(getattr(spec, field.name) != getattr(base, field.name) for spec in specs):
+            raise SettingError(f"the configurations differ in {field.name}; a comparison needs the same in all")
+    ways = [_configuration(spec, base) for spec in specs]
+    for place, way in enumerate(ways):
+        if way in ways[:place]:
+            raise SettingError(f"the configuration {way.name} is there twice; change one of them")
+    return (Configuration(), *(way for way in ways if way != Configuration()))
+
+
+def spec_from_words(words: str, base: RunSpec) -> RunSpec:
+    """A spec from "DRAFTER[:DRAFT LENGTH][,SETTING=VALUE]...", all else as in `base`.
+
+    Parameters
+    ----------
+    words : str
+        Such as "ngram:4", "model:smollm2-135m:2" or "model:4,rule=naive,temperature=0.5".
+    base : RunSpec
+
+    Raises
+    ------
+    SettingError
+        If a setting is unknown or its value is not of its type.
+
+    Examples
+    --------
+    >>> spec = spec_from_words("eagle+ngram:3,temperature=0.5", RunSpec())
+    >>> spec.drafter, spec.draft_length, spec.temperature
+    ('eagle+ngram', 3, 0.5)
+    """
+    drafter, *settings = words.split(",")
+    name, colon, length = drafter.rpartition(":")
+    changes: dict[str, Any] = {"drafter": drafter}
+    if colon and length.isdecimal():
+        changes |= {"drafter": name, "draft_length": int(length)}
+    types: dict[str, Any] = {field.name: type(field.default) for field in fields(RunSpec)}
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        key = key.strip().replace("-", "_")
+        if key not in OF_A_CONFIGURATION:
+            raise SettingError(
+                f"{setting.strip()!r} in {words!r} is no setting of a configuration; "
+                f"write NAME=VALUE with one of {', '.join(OF_A_CONFIGURATION)}"
+            )
+        try:
+            changes[key] = types[key](value.strip())
+        except ValueError:
+            raise SettingError(f"{key} is {value.strip()!r} in {words!r}; a number is expected") from None
+    return replace(base, **changes)
+
+
+def _configuration(spec: RunSpec, base: RunSpec) -> Configuration:
+    changes = tuple(
+        (name, getattr(spec, name)) for name in OF_A_CONFIGURATION if getattr(spec, name) != getattr(base, name)
+    )
+    length = 0 if spec.drafter == "none" else spec.draft_length
+    return Configuration(drafter=spec.drafter, draft_length=length, changes=changes)

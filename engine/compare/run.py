@@ -1,0 +1,150 @@
+"""A whole comparison, from settings to result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.bench.costs import Costs, measure_costs
+from engine.bench.machine import load_average, machine
+from engine.bench.measure import Measurements, OwnEngine, Seen, Stopped, check_prompts, measure_plan, never_seen
+from engine.bench.plan import OWN, Plan, Turn
+from engine.bench.prompts import Prompt
+from engine.bench.run import Progress, silent
+from engine.compare.choices import configurations_from
+from engine.compare.result import comparison_of
+from engine.errors import PromptError
+from engine.models.pip import Cancelled, never
+from engine.spec import RunSpec, build, check
+
+__all__ = ["COSTED_LENGTHS", "CompareSettings", "costs_of", "plan_of", "run_comparison"]
+
+COSTED_LENGTHS = (1, 2, 4, 8, 16)
+"""Draft lengths at which a drafter's proposal is timed by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareSettings:
+    """What to compare.
+
+    Attributes
+    ----------
+    specs : tuple of RunSpec
+        One to four configurations; plain decoding with the settings of the first is added. Their
+        prompts have no meaning here.
+    prompts : tuple of Prompt
+    repeats : int, default 3
+    prompts_source : str
+        Where the prompts came from, for the result.
+    """
+
+    specs: tuple[RunSpec, ...]
+    prompts: tuple[Prompt, ...]
+    repeats: int = 3
+    prompts_source: str = "given"
+
+
+def plan_of(settings: CompareSettings) -> Plan:
+    """What will be measured, and in which order.
+
+    Raises
+    ------
+    DraftscopeError
+        If a setting cannot be used; nothing is loaded to find out.
+    """
+    if not settings.prompts:
+        raise PromptError("there are no prompts to compare on; give at least one")
+    plan = Plan(configurations_from(settings.specs), settings.prompts, settings.repeats, settings.specs[0].seed)
+    for way in plan.configurations:
+        check(way.spec(settings.specs[0], settings.prompts[0].text))
+    return plan
+
+
+def run_comparison(
+    settings: CompareSettings,
+    progress: Progress = silent,
+    *,
+    seen: Seen = never_seen,
+    cancelled: Cancelled = never,
+    with_costs: bool = False,
+) -> dict[str, Any]:
+    """Measure, and give the result (`engine.compare.result.comparison_of`).
+
+    Parameters
+    ----------
+    settings : CompareSettings
+    progress : callable, optional
+        Told what is done, how many runs are behind and how many there are.
+    seen : callable, optional
+        Given every event of every measured run, with its turn, as it happens.
+    cancelled : callable, optional
+        Asked before every step; True ends the comparison, and what was measured until then is kept.
+    with_costs : bool, default False
+        Measure single calls as well, so that the result has predictions.
+
+    Raises
+    ------
+    DraftscopeError
+        If a setting, a prompt or a model cannot be used.
+    Stopped
+        If it was cancelled before anything was measured.
+    KeyboardInterrupt
+        If one came before anything was measured; later it makes the result a partial one.
+
+    Examples
+    --------
+    >>> base = RunSpec(temperature=0, max_tokens=20, agreement=1.0, target_call_seconds=0.02, draft_call_seconds=0.002)
+    >>> result = run_comparison(CompareSettings((base,), (Prompt("1", "The draft model"),)))
+    >>> result["configurations"][1]["verdict"], result["simulated"]
+    ('helps', True)
+    """
+    plan, base = plan_of(settings), settings.specs[0]
+    started, load_before = datetime.now(UTC), load_average()
+    progress("loading", 0, plan.n_turns)
+    built = {way: build(way.spec(base, plan.prompts[0].text)) for way in plan.configurations}
+    check_prompts(plan, base)
+    backend: str = getattr(built[plan.configurations[0]].loaded.model, "backend", "")
+    rules = {way: one.rule for way, one in built.items()}
+    costs = None
+    if with_costs:
+        progress("measuring single calls", 0, plan.n_turns)
+        drafters = list(dict.fromkeys(way.drafter for way in plan.configurations if not way.plain))
+        costs = costs_of(settings, drafters, cancelled=cancelled)
+    n_done = 0
+
+    def told(turn: Turn) -> None:
+        nonlocal n_done
+        n_done += 1
+        progress(turn.configuration.name, n_done, plan.n_turns)
+
+    progress("warming up", 0, plan.n_turns)
+    measurements: Measurements = measure_plan(
+        plan, {OWN: OwnEngine(base, seen=seen, cancelled=cancelled)}, told, cancelled
+    )
+    if not measurements.runs:
+        raise Stopped if cancelled() else KeyboardInterrupt
+    about = {
+        "started": started.isoformat(timespec="seconds"),
+        "prompts_source": settings.prompts_source,
+        "backend": backend or None,
+        "machine": machine(backend=backend),
+        "load_before": load_before,
+        "load_after": load_average(),
+    }
+    return comparison_of(measurements, base, rules, costs, about=about)
+
+
+def costs_of(
+    settings: CompareSettings,
+    drafters: Sequence[str],
+    lengths: Sequence[int] = COSTED_LENGTHS,
+    *,
+    progress: Any = None,
+    cancelled: Cancelled = never,
+) -> Costs | None:
+    """Costs of the target's calls for 1 to 17 rows and of the drafters' proposals; None if calls take no time."""
+    text = "\n\n".join(prompt.text for prompt in settings.prompts)
+    base = replace(settings.specs[0], prompt=text)
+    return measure_costs(base, drafters, lengths, text, progress=progress, cancelled=cancelled)

@@ -1,0 +1,119 @@
+"""The sentences of a comparison, held against rows made by hand."""
+
+import pytest
+
+from engine.compare.judgement import judged, judged_text
+
+ROW = {
+    "speed_up": {"value": 1.62, "low": 1.55, "high": 1.7},
+    "drafted": 100,
+    "draft_cost": 0.03,
+    "draft_cost_per_step": 0.12,
+    "acceptance_rate": 0.58,
+    "tokens_per_step": 1.4,
+    "verify_cost": 1.9,
+    "rows_per_call": 4.98,
+}
+COLD = {"lossless": True, "rule": "exact", "temperature": 0.0, "plain_temperature": 0.0}
+
+
+def row(low, value, high, **changes):
+    return {**ROW, "speed_up": {"value": value, "low": low, "high": high}, **changes}
+
+
+def place(prompt="7", position=11, margin=0.25):
+    return {"prompt": prompt, "position": position, "margin": margin, "near_tie": margin is not None and margin < 1e-3}
+
+
+def told(found, n_compared=8, **changes):
+    return judged_text({"prompts_compared": n_compared, "divergences": found}, **(COLD | changes))
+
+
+def test_it_helps_if_the_whole_interval_is_above_one():
+    assert judged(ROW) == (
+        "helps", "helps: 1.62x (1.55-1.70); the draft costs 3 % of a target call and 58 % of its tokens are kept",
+    )  # fmt: skip
+
+
+def test_it_hurts_if_the_whole_interval_is_below_one_and_verifying_is_dear():
+    assert judged(row(0.78, 0.81, 0.9)) == (
+        "hurts",
+        "hurts: 0.81x (0.78-0.90); verifying 5 tokens costs 1.9 target calls and only 1.4 tokens come out of each",
+    )
+
+
+def test_it_hurts_because_drafting_is_dear():
+    _, sentence = judged(row(0.5, 0.6, 0.7, draft_cost_per_step=1.24, verify_cost=1.0, rows_per_call=4.3))
+    assert sentence.endswith("drafting 3.3 tokens costs 1.2 target calls a step and only 1.4 tokens come out of each")
+
+
+def test_an_interval_with_one_in_it_is_noise():
+    assert judged(row(0.98, 1.01, 1.04)) == (
+        "no difference", "makes no difference that can be told from noise: 1.01x (0.98-1.04)",
+    )  # fmt: skip
+    assert judged(row(1.0, 1.0, 1.0))[0] == "no difference"
+
+
+def test_one_run_is_not_enough():
+    verdict, sentence = judged(row(None, 1.3, None))
+    assert verdict == "not known"
+    assert "1.30x, from one run" in sentence
+    assert judged({**ROW, "speed_up": None})[0] == "not known"
+
+
+@pytest.mark.parametrize(("interval", "why"), [((0.8, 0.9, 0.95), "looking for a draft"), ((1.1, 1.2, 1.3), "nothing")])
+def test_a_drafter_that_never_drafts_is_named_as_the_reason(interval, why):
+    assert why in judged(row(*interval, drafted=0, draft_cost=None, acceptance_rate=None))[1]
+
+
+def test_small_shares_are_not_rounded_to_nothing():
+    assert "less than 1 % of a target call" in judged({**ROW, "draft_cost": 0.002})[1]
+
+
+def test_equal_ids_are_the_same_text():
+    assert told([]) == ("same", "the same text: all ids are equal (8 prompts)")
+    assert told([], 1)[1].endswith("(1 prompt)")
+
+
+def test_a_lead_that_rounding_may_turn_is_a_near_tie():
+    kind, sentence = told([place(margin=0.0004)])
+    assert kind == "near-tie"
+    assert "in 1 of 8 prompts, first at token 12 of prompt 7, where the best logit" in sentence
+    assert "led the second by 0.0004: a near-tie" in sentence
+
+
+def test_a_larger_lead_is_a_difference_even_behind_a_near_tie():
+    kind, sentence = told([place(margin=0.0004), place("9", 3, 0.25)])
+    assert kind == "difference"
+    assert "in 2 of 8 prompts, first at token 4 of prompt 9" in sentence
+    assert sentence.endswith("led the second by 0.25: a difference")
+
+
+def test_a_text_that_only_ends_earlier_is_said_to():
+    kind, sentence = told([place(margin=None)])
+    assert kind == "difference"
+    assert "ends earlier" in sentence
+
+
+def test_a_lossy_rule_is_the_explanation():
+    assert told([place()], lossless=False, rule="naive")[1].endswith("the rule naive is lossy, so it may differ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"temperature": 0.7, "plain_temperature": 0.7}, "at temperature 0.7 .* its rule is lossless"),
+        ({"temperature": 0.7}, "another one: the temperature differs"),
+        ({"temperature": 1.0, "plain_temperature": 1.0, "lossless": False, "rule": "naive"}, "the rule naive is lossy"),
+    ],
+)
+def test_above_temperature_0_texts_are_not_compared(changes, why):
+    import re
+
+    kind, sentence = told([place()], **changes)
+    assert kind == "not compared"
+    assert re.search(why, sentence)
+
+
+def test_without_a_pair_of_runs_nothing_is_compared():
+    assert told([], 0)[0] == "not compared"
