@@ -95,6 +95,8 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
         **{name: getattr(spec, name) for name in same},
         **_milliseconds(spec),
         drafter: spec.drafter,
+        "stand_back": spec.length_policy == "confident",
+        "explain": spec.probe > 0,
         "stop_at": list(spec.stop),
         f"example_{prompts}": OWN_TEXT,
         f"prompt_{prompts}_{OWN_TEXT}": spec.prompt,

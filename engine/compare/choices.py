@@ -17,6 +17,7 @@ MOST_CONFIGURATIONS = 4
 
 OF_A_CONFIGURATION = (
     "rule",
+    "length_policy",
     "temperature",
     "top_k",
     "top_p",

@@ -45,6 +45,10 @@ class CompareSettings:
     repeats: int = 3
     prompts_source: str = "given"
 
+    def __post_init__(self) -> None:
+        """No probe: what is compared is decoding."""
+        object.__setattr__(self, "specs", tuple(replace(spec, probe=0) for spec in self.specs))
+
 
 def plan_of(settings: CompareSettings) -> Plan:
     """What will be measured, and in which order.
