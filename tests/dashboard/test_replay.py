@@ -142,6 +142,7 @@ def test_playing_comes_to_the_end(page, server, speed):
     page.get_by_role("button", name="Play", exact=True).click()
     wait_for_state(page, "finished")
     assert page.evaluate(TOKENS) == list(tokens_of(events))
+    page.get_by_label("Speed").select_option("0.25")
     page.get_by_role("button", name="Play", exact=True).click()  # from the end it begins again
     page.wait_for_function(f"() => {LIVE}.dataset.state === 'replay'")
 
