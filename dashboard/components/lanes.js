@@ -42,10 +42,11 @@ class Lane {
       this.cursor = 0;
     }
     if (!run || log.from !== this.cursor) return;
-    for (const [kind, ...rest] of log.entries) {
-      if (kind === 'prompt') this.stream.showPrompt(...rest);
-      else if (kind === 'draft') this.stream.showGuess(...rest);
-      else this.stream.showFate(rest[0], rest[1], rest[2]);
+    for (const [place, [kind, ...rest]] of log.entries.entries()) {
+      const entry = this.cursor + place;
+      if (kind === 'prompt') this.stream.showPrompt(entry, ...rest);
+      else if (kind === 'draft') this.stream.showGuess(entry, ...rest);
+      else this.stream.showFate(entry, ...rest.slice(0, 3));
     }
     this.cursor = log.next;
     if (log.entries.length) this.stream.keepUp();
