@@ -55,6 +55,8 @@ def run_jsonl(run: StoredRun, events: Iterable[Event]) -> Iterator[str]:
             "created_at": run.created_at,
             "spec": json.loads(run.spec.to_json()),
             "versions": run.versions,
+            "tags": run.tags,
+            "note": run.note,
         }
     )
     tally = Tally()

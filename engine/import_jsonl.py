@@ -20,6 +20,7 @@ from engine.errors import DraftscopeError, RunFileError
 from engine.event_json import event_from_object, event_to_json
 from engine.export_jsonl import SCHEMA, counts
 from engine.report import Report
+from engine.run_labels import checked_note, checked_tags
 from engine.run_writer import record_json
 from engine.spec import RunSpec
 from engine.stored_run import RUN_ID
@@ -48,6 +49,8 @@ class ImportedRun:
         The events as JSON.
     steps : tuple of str
         The `Step` events as JSON in order; the last may be a `Drafted` whose step never came.
+    tags : tuple of str
+    note : str
     """
 
     id: str
@@ -58,6 +61,8 @@ class ImportedRun:
     started: str | None
     finished: str | None
     steps: tuple[str, ...]
+    tags: tuple[str, ...]
+    note: str
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -148,7 +153,7 @@ class _Reader:
                 f"the run has schema {_short(schema)}; this version of Draftscope reads schema {SCHEMA}"
                 + ("; update it to read this file" if newer else "")
             )
-        expected = {"id", "created_at", "spec", "versions"}
+        expected = {"id", "created_at", "spec", "versions", "tags", "note"}
         if set(header) != expected:
             wrong = sorted(set(header) ^ expected)[0]
             raise RunFileError(f"the header of a run has {', '.join(sorted(expected))}; look at {_short(wrong)}")
@@ -156,6 +161,7 @@ class _Reader:
         self.created_at = _time(header["created_at"])
         self.spec = RunSpec.from_json(json.dumps(header["spec"]))
         self.versions = _versions(header["versions"])
+        self.tags, self.note = _labels(header["tags"], header["note"])
         self._report = Report()
         self._started: str | None = None
         self._finished: str | None = None
@@ -224,6 +230,8 @@ class _Reader:
             self._started,
             self._finished,
             tuple(self._steps),
+            self.tags,
+            self.note,
         )
 
 
@@ -287,6 +295,12 @@ def _versions(value: object) -> dict[str, str]:
     ):
         raise RunFileError(f"the versions of the run are {_short(value)}; expected names and short texts")
     return value
+
+
+def _labels(tags: object, note: object) -> tuple[tuple[str, ...], str]:
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags) or not isinstance(note, str):
+        raise RunFileError(f"the tags and the note are {_short([tags, note])}; expected a list of texts and a text")
+    return checked_tags(tags), checked_note(note)
 
 
 def _short(value: object, most: int = 60) -> str:

@@ -166,6 +166,8 @@ class RunStore:
     def add(self, runs: Iterable[ImportedRun]) -> list[str]:
         """Enter runs that a file brought (`engine.import_jsonl.read_runs`), and return their ids: all, or none.
 
+        A run that was deleted, and could still be restored, gives way to one of its id.
+
         Raises
         ------
         StoreError
@@ -175,6 +177,7 @@ class RunStore:
         with opened(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")  # closing takes back what was not committed
             for run in added:
+                connection.execute("DELETE FROM runs WHERE id = ? AND deleted_at IS NOT NULL", (run.id,))
                 if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone():
                     raise StoreError(
                         f"there is a run {run.id} already; delete it first if that of the file is to take its place. "
@@ -275,8 +278,9 @@ def _insert(connection: sqlite3.Connection, run: ImportedRun) -> None:
     state = "finished" if run.finished else "interrupted"
     values = (run.id, run.created_at, state, _ascii(run.spec), json.dumps(run.versions))
     number = connection.execute(
-        "INSERT INTO runs (id, created_at, state, spec, versions, started, finished, record) VALUES (?,?,?,?,?,?,?,?)",
-        (*values, run.started, run.finished, run.record),
+        "INSERT INTO runs (id, created_at, state, spec, versions, started, finished, record, tags, note) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*values, run.started, run.finished, run.record, json.dumps(run.tags), run.note),
     ).lastrowid
     connection.executemany(
         "INSERT INTO steps (run, step, event) VALUES (?, ?, ?)",

@@ -78,6 +78,7 @@ def test_the_examples_end_as_they_are_called():
 @pytest.mark.parametrize("how", ENDED)
 def test_a_run_comes_back_as_it_went(store, how):
     run_id = write(store, ENDED[how])
+    store.label(run_id, tags=["baseline", "caf\u00e9"], note="before the update")
     before = known(store, run_id)
     assert before[1] == ENDED[how]
     content = exported(store, run_id)
@@ -179,7 +180,10 @@ def header(lines, **changes):
         ({"spec": []}, "this is a list"),
         ({"versions": {"python": "x" * 1000}}, "the versions"),
         ({"versions": []}, "the versions"),
-        ({"note": "<script>"}, "note"),
+        ({"tags": "baseline"}, "a list of texts"),
+        ({"tags": ["a,b"]}, "without a comma"),
+        ({"note": 3}, "a list of texts and a text"),
+        ({"remark": "<script>"}, "remark"),
     ],
 )
 def test_a_header_that_is_not_ours_is_refused(store, lines, changes, words):
