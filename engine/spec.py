@@ -142,6 +142,7 @@ class RunSpec:
             raise SettingError(f"a run spec must be a JSON object; this is not JSON: {failure}") from None
         if not isinstance(data, dict):
             raise SettingError(f"a run spec must be a JSON object; this is a {type(data).__name__}")
+        data.setdefault("length_policy", "fixed")  # what a spec meant before there was a choice
         schema = data.pop("schema", SCHEMA)
         if schema != SCHEMA:
             raise SettingError(f"the run spec has schema {schema}; this version of Draftscope reads schema {SCHEMA}")

@@ -112,6 +112,11 @@ def test_the_chance_of_keeping_is_a_probability_that_rises_with_the_best(tempera
         assert chances[0] == pytest.approx(0.2)
 
 
+def test_a_temperature_just_above_zero_changes_the_chance_but_little():
+    logits = np.log([0.5, 0.3, 0.2])
+    assert chance_of_keeping(logits, 0.01) == pytest.approx(chance_of_keeping(logits, 0), abs=0.01)
+
+
 def looked_up(context, limit, confidence, temperature=0.0):
     drafter = LookupFirst(NoDraft(), confidence=confidence)
     return drafter.propose(
