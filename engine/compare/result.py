@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.acceptance import AcceptanceRule
 from engine.bench.costs import Costs
-from engine.bench.machine import is_busy
+from engine.bench.machine import was_busy
 from engine.bench.measure import Measurements
 from engine.bench.plan import Configuration
 from engine.bench.rows import categories_of, configuration_row, runs_of
@@ -72,7 +72,7 @@ def comparison_of(
         "kind": "draftscope comparison",
         "partial": measurements.partial,
         "simulated": simulated,
-        "busy": not simulated and is_busy(about.get("load_before"), about.get("machine", {}).get("cores")),
+        "busy": not simulated and was_busy(about),
         "runs_done": len(measurements.runs),
         "runs_planned": plan.n_turns,
         "prompts": len(plan.prompts),
