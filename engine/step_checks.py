@@ -123,7 +123,15 @@ def _shares_of(evidence: Evidence) -> Iterator[tuple[str, float | None]]:
             yield "draw", found.exact.draw
 
 
-OF_A_CHOICE = ("drawn_prob", "drawn_below", "draw", "total_variation", "target_others", "draft_others", "residual_others")
+OF_A_CHOICE = (
+    "drawn_prob",
+    "drawn_below",
+    "draw",
+    "total_variation",
+    "target_others",
+    "draft_others",
+    "residual_others",
+)
 
 
 def _check_shares(where: str, values: Named) -> None:

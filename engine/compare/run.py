@@ -10,7 +10,7 @@ from typing import Any
 from engine.acceptance import ExactRejection
 from engine.bench.costs import Costs, measure_costs
 from engine.bench.machine import load_average, machine
-from engine.bench.measure import Measurements, OwnEngine, Seen, Stopped, check_prompts, measure_plan, never_seen
+from engine.bench.measure import Measurements, OwnEngine, Seen, check_prompts, measure_plan, never_seen
 from engine.bench.plan import OWN, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.bench.run import Progress, silent
@@ -18,8 +18,8 @@ from engine.compare.choices import configurations_from
 from engine.compare.proposals import proposals_of, timed_together
 from engine.compare.result import comparison_of
 from engine.errors import PromptError
-from engine.models.pip import Cancelled, never
 from engine.spec import RunSpec, build, check
+from engine.stopping import Cancelled, Stopped, never
 
 __all__ = ["COSTED_LENGTHS", "CompareSettings", "costs_of", "plan_of", "run_comparison"]
 

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 from copy import deepcopy
 
 import pytest
@@ -63,7 +64,7 @@ def test_positions_count_from_0_within_a_step(position):
     refused(lines, f"the position 0 must follow; this is the position {position}")
     lines = lines_of()
     step, _ = first(lines, "unreached")
-    step["decisions"] = step["decisions"][:-1] + [step["decisions"][-1] | {"position": 0}]
+    step["decisions"] = [*step["decisions"][:-1], step["decisions"][-1] | {"position": 0}]
     refused(lines, "must follow; this is the position 0")
 
 
@@ -128,7 +129,7 @@ def test_the_choice_is_where_the_target_gives_its_own_token():
 def test_entropies_are_those_of_some_vocabulary(name, value):
     lines = lines_of()
     first(lines, "rejected")[0]["evidence"]["choice"][name] = value
-    refused(lines, f"has the {name} {value}; expected a number from 0 to 22.18")
+    refused(lines, re.escape(f"has the {name} {value}; expected a number from 0 to 22.18"))
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,8 @@ def test_a_file_may_hold_many_runs(store):
 
 
 @pytest.mark.parametrize(
-    "given", ["2026-02-01T01:00:00+13:00", "2026-01-31T12:00:00Z", "20260131T120000.75+0000", "2026-01-31T07:00:00-05:00"]
+    "given",
+    ["2026-02-01T01:00:00+13:00", "2026-01-31T12:00:00Z", "20260131T120000.75+0000", "2026-01-31T07:00:00-05:00"],
 )
 def test_a_time_of_any_zone_becomes_the_same_time_in_utc(store, given):
     run_id = write(store, EVENTS)

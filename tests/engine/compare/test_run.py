@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from engine.bench.measure import Stopped
 from engine.bench.prompts import Prompt
 from engine.cli.table import table
 from engine.compare import run as run_module
@@ -15,6 +14,7 @@ from engine.compare.report import text_report
 from engine.compare.run import CompareSettings, costs_of, run_comparison
 from engine.errors import ModelNotFound, PromptError, SettingError
 from engine.metrics import measure
+from engine.stopping import Stopped
 from engine.values import Finished, Started
 
 
@@ -163,7 +163,9 @@ def test_predictions_equal_measurement_where_calls_are_all_that_costs(settings):
 
 def test_a_prediction_beside_a_measurement_is_that_of_its_row(settings):
     """The stop string cuts blocks, so that there is something to take off; agreement makes them long."""
-    result = run_comparison(settings({"draft_length": 5}, {"draft_length": 9}, agreement=1.0, stop=("the",)), with_costs=True)
+    result = run_comparison(
+        settings({"draft_length": 5}, {"draft_length": 9}, agreement=1.0, stop=("the",)), with_costs=True
+    )
     found = result["predictions"]["model"]
     assert found["simulated"] is True
     for point in found["points"]:
