@@ -74,9 +74,9 @@ def judged_text(
         names = ("temperature", "top_k", "top_p")
         differs = [name for name in names if getattr(sampling, name) != getattr(plain_sampling, name)]
         guarantee = (
-            f"and the rule {rule} is lossy: it need not follow the target's law"
+            f"the rule {rule} is lossy: it need not follow the target's law"
             if not lossless
-            else f"and its law is another one: {' and '.join(differs)} differ{'s' * (len(differs) == 1)}"
+            else f"its law is another one: {' and '.join(differs)} differ{'s' * (len(differs) == 1)}"
             if differs
             else "its rule is lossless, so they follow the same law"
         )
