@@ -13,8 +13,13 @@ __all__ = ["Proposal", "proposal_of", "proposals_of", "timed_together"]
 
 LOOKUP = ("ngram_max", "ngram_match")
 SAMPLING = ("temperature", "top_k", "top_p")
-DEPENDS_ON = {"ngram": LOOKUP, "model": (*SAMPLING, "agreement"), "eagle": SAMPLING, "eagle+ngram": (*SAMPLING, *LOOKUP)}
-"""By the kind of drafter, the settings of a run that its proposals depend on; a length policy does not make one dearer."""
+DEPENDS_ON = {
+    "ngram": LOOKUP,
+    "model": (*SAMPLING, "agreement"),
+    "eagle": SAMPLING,
+    "eagle+ngram": (*SAMPLING, *LOOKUP),
+}
+"""By the kind of drafter, what its proposals depend on; a length policy does not make a token dearer."""
 
 GREEDY = tuple(rule.name for rule in (ExactRejection, NaiveThreshold) if rule.greedy_draft)
 """The rules for which a draft takes its most probable token, whatever the temperature."""
