@@ -14,7 +14,7 @@ Rolling back is not in here: a model keeps its own cache, by longest common pref
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
@@ -28,6 +28,7 @@ from engine.models.base import Clock, Model, Tokenizer
 from engine.output import Output
 from engine.probe import Probe, check_probe
 from engine.sampling import Noise, Rows, Sampling
+from engine.stopping import Cancelled, never
 from engine.stopwatch import Stopwatch
 from engine.text import text_with_controls
 from engine.values import Draft, Drafted, Event, Finished, FinishReason, Started, Step, Tokens
@@ -51,7 +52,7 @@ def decode(
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
     probe: int = 0,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Event]:
     """Decode speculatively, yielding an event at every turn.
@@ -162,7 +163,7 @@ def _events(
     probe: Probe | None,
     prompt_text: str,
     noise: Noise,
-    cancelled: Callable[[], bool],
+    cancelled: Cancelled,
     clock: Clock,
 ) -> Iterator[Event]:
     yield Started(

@@ -19,7 +19,7 @@ from engine.values import Drafted, Event, Step
 if TYPE_CHECKING:
     from engine.stored_run import StoredRun
 
-__all__ = ["SCHEMA", "counts", "guess_of", "run_jsonl"]
+__all__ = ["SCHEMA", "counts", "run_jsonl"]
 
 SCHEMA = 1
 
@@ -71,7 +71,7 @@ def run_jsonl(run: StoredRun, events: Iterable[Event]) -> Iterator[str]:
 def _without_known_guesses(events: Iterable[Event]) -> Iterator[Event]:
     guess: Drafted | None = None  # a draft whose step has not come
     for event in events:
-        if guess is not None and not (isinstance(event, Step) and guess_of(event) == guess):
+        if guess is not None and not (isinstance(event, Step) and event.guess == guess):
             yield guess
         guess = event if isinstance(event, Drafted) else None
         if guess is None:
@@ -96,14 +96,6 @@ def counts(n_events: int, figures: Figures) -> dict[str, Any]:
         "emitted": figures.tokens_generated,
         "per_position": [row.accepted for row in figures.per_position],
     }
-
-
-def guess_of(step: Step) -> Drafted:
-    """The `Drafted` event of a step: the step holds all that it said."""
-    drafted = [decision for decision in step.decisions if decision.draft_token is not None]
-    tokens = tuple(decision.draft_token for decision in drafted if decision.draft_token is not None)
-    texts = tuple(decision.draft_text for decision in drafted)
-    return Drafted(step.index, step.context_length, tokens, texts, step.draft_seconds, step.note)
 
 
 def _line(data: dict[str, Any]) -> str:

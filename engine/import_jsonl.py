@@ -1,8 +1,9 @@
 """Runs from JSONL, as `engine.export_jsonl` writes it: all of a file, or an error and nothing.
 
 A file may come from anybody.  Every line is bounded and checked: its JSON, the fields and types of
-its event, the order of the events, the counts of the end line and the identities that every run
-satisfies.  What is not ours, cut short, changed, or of a newer schema is refused in words.
+its event, the order of the events, the positions and ranges of every step (`engine.step_checks`),
+the counts of the end line and the identities that every run satisfies.  What is not ours, cut short,
+changed, or of a newer schema is refused in words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +24,7 @@ from engine.report import Report
 from engine.run_labels import checked_note, checked_tags
 from engine.run_writer import record_json
 from engine.spec import RunSpec
+from engine.step_checks import check_guess, check_step
 from engine.stored_run import RUN_ID
 from engine.values import Drafted, Event, Finished, Started, Step
 
@@ -32,6 +34,8 @@ MOST_BYTES = 256 * 2**20
 LONGEST_LINE = 4 * 2**20
 MOST_VERSIONS = 50
 LONGEST_VERSION = 200
+LARGEST_NUMBER = 2**64
+"""No whole number of a run is as large; a seed comes next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +191,10 @@ class _Reader:
         if self._finished is not None:
             raise RunFileError("the run goes on behind its end")
         if isinstance(event, Started):
-            if self._started is not None or self._steps:
+            if self._started is not None:
                 raise RunFileError("the run begins a second time")
+        elif self._started is None:
+            raise RunFileError("the run must begin here, with an object of the type 'started'")
         elif isinstance(event, Drafted | Step):
             if self._guess:
                 raise RunFileError("a draft whose step never came must be the last of its run")
@@ -202,6 +208,9 @@ class _Reader:
             )
             if given != event.emitted:
                 raise RunFileError(f"the step {event.index} emits other tokens than its decisions give")
+            check_step(event)
+        elif isinstance(event, Drafted):
+            check_guess(event)
 
     def end(self, data: dict[str, Any]) -> ImportedRun:
         del data["type"]
@@ -248,7 +257,7 @@ def _object(line: bytes) -> dict[str, Any]:
     if len(line) > LONGEST_LINE:
         raise RunFileError(f"the line is longer than {LONGEST_LINE // 2**20} MB; this is no file of runs")
     try:
-        data = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
+        data = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as failure:
         if isinstance(failure, RunFileError):
             raise
@@ -271,6 +280,13 @@ def _finite(text: str) -> float:
     return value
 
 
+def _whole(text: str) -> int:
+    value = int(text)
+    if not -LARGEST_NUMBER < value < LARGEST_NUMBER:
+        raise RunFileError(f"the number {_short(text)} is too large")
+    return value
+
+
 def _run_id(value: object) -> str:
     if not isinstance(value, str) or not RUN_ID.fullmatch(value):
         raise RunFileError(f"the id of the run is {_short(value)}; expected up to 64 letters, digits, '-' and '_'")
@@ -278,13 +294,14 @@ def _run_id(value: object) -> str:
 
 
 def _time(value: object) -> str:
+    """The time in UTC, as the store writes it, so that times sort and compare as texts."""
     try:
-        aware = isinstance(value, str) and len(value) <= 40 and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        aware = False
-    if not aware:
-        raise RunFileError(f"the run was created at {_short(value)}; expected a time such as 2026-01-31T12:00:00+00:00")
-    return str(value)
+        time = datetime.fromisoformat(value) if isinstance(value, str) and len(value) <= 40 else None
+        if time is not None and time.tzinfo is not None:
+            return time.astimezone(UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError):
+        pass
+    raise RunFileError(f"the run was created at {_short(value)}; expected a time such as 2026-01-31T12:00:00+00:00")
 
 
 def _versions(value: object) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import Any
 
 from engine.metrics import Figures
@@ -49,18 +50,16 @@ def _pairs(values: Iterable[tuple[str, Any, Any]]) -> tuple[Pair, ...]:
 
 
 def first_difference(left: Sequence[int], right: Sequence[int]) -> int | None:
-    """How many ids two texts share from their beginning, or None if they are the same.
+    """The first token, counted from 1, at which two texts are not the same, or None if they are.
+
+    Where one only ends earlier, it is the other one's next token.
 
     Examples
     --------
     >>> first_difference([1, 2, 3], [1, 2, 4]), first_difference([1], [1, 2]), first_difference([1], [1])
-    (2, 1, None)
+    (3, 2, None)
     """
-    if list(left) == list(right):
-        return None
-    shared = 0
-    for ours, theirs in zip(left, right, strict=False):
+    for token, (ours, theirs) in enumerate(zip_longest(left, right), 1):
         if ours != theirs:
-            break
-        shared += 1
-    return shared
+            return token
+    return None

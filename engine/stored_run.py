@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from engine.errors import RunNotFound, SettingError, StoreError
 from engine.event_json import event_from_json
-from engine.export_jsonl import guess_of
 from engine.life_sign import LifeSign
 from engine.report import Report
 from engine.run_writer import record_json
@@ -149,7 +148,7 @@ def events_of(connection: sqlite3.Connection, row: Row, start: int = 0) -> Itera
 def _events(texts: Iterable[str]) -> Iterator[Event]:
     for event in map(event_from_json, texts):
         if isinstance(event, Step):
-            yield guess_of(event)
+            yield event.guess
         yield event
 
 

@@ -213,6 +213,14 @@ class Step:
         """Drafted tokens that the rule kept, those discarded later among them."""
         return sum(decision.accepted for decision in self.decisions)
 
+    @property
+    def guess(self) -> Drafted:
+        """The `Drafted` event of the step, which holds all that it said."""
+        drafted = [decision for decision in self.decisions if decision.draft_token is not None]
+        tokens = tuple(decision.draft_token for decision in drafted if decision.draft_token is not None)
+        texts = tuple(decision.draft_text for decision in drafted)
+        return Drafted(self.index, self.context_length, tokens, texts, self.draft_seconds, self.note)
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:

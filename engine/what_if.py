@@ -1,12 +1,14 @@
 """What the speed-up would be at other draft lengths, from acceptance and costs that were measured.
 
-The same sum as `engine.bench.predict`: what a step yields over what it costs in plain calls of the
+The sum is that of `engine.bench.predict`: what a step yields over what it costs in plain calls of the
 target.  Beside it stands Leviathan's theorem 3.8 (`engine.theory`), which takes acceptance as
 constant and verification as free; with such input both are equal.
 
 Acceptance at a draft length that was measured is that of its own runs.  At another length it is that
 of the runs with the next longer one, cut, or of the longest, continued: each further token is kept
 with the pooled per-token acceptance and is drafted as often as the last one after the one before it.
+What was discarded is known of the lengths that were measured alone, so the curve leaves it in, and the
+prediction beside a measurement takes it off.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.bench.costs import Costs, DraftCost
-from engine.bench.predict import step_cost
+from engine.bench.predict import speed_up_of_steps
 from engine.errors import SettingError
 from engine.theory import speed_up
 
-__all__ = ["LONGEST", "Profile", "constant_profile", "draft_cost_of", "prediction", "profile_of", "what_if"]
+__all__ = ["LONGEST", "Profile", "draft_cost_of", "prediction", "profile_of", "what_if"]
 
 LONGEST = 16
 """The longest draft length that is looked at."""
@@ -38,11 +40,14 @@ class Profile:
         The share of steps that drafted, and that kept, at least 1, 2, ... tokens.
     alpha : float
         Per-token acceptance, pooled over positions.
+    discarded : float, default 0
+        Tokens of a step, on average, that were cut off again.
     """
 
     drafted: tuple[float, ...]
     kept: tuple[float, ...]
     alpha: float
+    discarded: float = 0.0
 
     def at(self, length: int) -> tuple[list[float], list[float]]:
         """`drafted` and `kept` of drafts of at most `length` tokens.
@@ -61,6 +66,23 @@ class Profile:
             kept.append(kept[-1] * going_on * self.alpha)
         return drafted, kept
 
+    def supposing(self, alpha: float) -> Profile:
+        """The same drafts, each of their tokens kept with probability `alpha` if all before it were.
+
+        Raises
+        ------
+        SettingError
+            If `alpha` is not from 0 to 1.
+
+        Examples
+        --------
+        >>> Profile((1.0, 0.5), (0.8, 0.2), 0.6).supposing(0.5)
+        Profile(drafted=(1.0, 0.5), kept=(0.5, 0.125), alpha=0.5, discarded=0.0)
+        """
+        _check_acceptance(alpha)
+        kept = tuple(drafted * alpha ** (place + 1) for place, drafted in enumerate(self.drafted))
+        return Profile(self.drafted, kept, alpha)
+
 
 def profile_of(record: Mapping[str, Any]) -> Profile | None:
     """The profile of a run's record, or of a row of a comparison; None if nothing was drafted in it.
@@ -68,13 +90,14 @@ def profile_of(record: Mapping[str, Any]) -> Profile | None:
     Parameters
     ----------
     record : mapping
-        Has `steps`, `per_token_acceptance`, and `per_position` (`engine.report.Report.record`) or
+        Has `steps`, `discarded`, `per_token_acceptance`, and `per_position` (`engine.report.Report.record`) or
         `drafted_at` and `accepted_at` (`engine.compare`).
 
     Examples
     --------
-    >>> profile_of({"steps": 4, "per_token_acceptance": 0.5, "drafted_at": [4, 2], "accepted_at": [2, 1]})
-    Profile(drafted=(1.0, 0.5), kept=(0.5, 0.25), alpha=0.5)
+    >>> counts = {"steps": 4, "discarded": 1, "drafted_at": [4, 2], "accepted_at": [2, 1]}
+    >>> profile_of({**counts, "per_token_acceptance": 0.5})
+    Profile(drafted=(1.0, 0.5), kept=(0.5, 0.25), alpha=0.5, discarded=0.25)
     """
     steps, alpha = record["steps"], record["per_token_acceptance"]
     if not steps or alpha is None:
@@ -84,23 +107,22 @@ def profile_of(record: Mapping[str, Any]) -> Profile | None:
     else:
         drafted = [position["drafted"] for position in record["per_position"]]
         kept = [position["accepted"] for position in record["per_position"]]
-    return Profile(tuple(n_steps / steps for n_steps in drafted), tuple(n_steps / steps for n_steps in kept), alpha)
+    return Profile(
+        tuple(n_steps / steps for n_steps in drafted),
+        tuple(n_steps / steps for n_steps in kept),
+        alpha,
+        record["discarded"] / steps,
+    )
 
 
-def constant_profile(alpha: float, length: int = LONGEST) -> Profile:
-    """Every step drafts all it may, and each token is kept with probability `alpha`: the theory's assumption.
-
-    Examples
-    --------
-    >>> constant_profile(0.5, 2)
-    Profile(drafted=(1.0, 1.0), kept=(0.5, 0.25), alpha=0.5)
-    """
-    if not 0 <= alpha <= 1:
-        raise SettingError(f"the acceptance is {alpha}; it must be from 0 to 1")
-    return Profile((1.0,) * length, tuple(alpha ** (place + 1) for place in range(length)), alpha)
-
-
-def prediction(profile: Profile, length: int, draft: DraftCost, verify_cost: Callable[[int], float]) -> float:
+def prediction(
+    profile: Profile,
+    length: int,
+    draft: DraftCost,
+    verify_cost: Callable[[int], float],
+    *,
+    discarded: float = 0.0,
+) -> float:
     """The speed-up over plain decoding at a draft length; 1 at length 0, where no drafter is asked.
 
     Parameters
@@ -112,6 +134,8 @@ def prediction(profile: Profile, length: int, draft: DraftCost, verify_cost: Cal
         What a proposal costs, in plain calls of the target.
     verify_cost : callable
         v(m), the cost of a call for m rows.
+    discarded : float, default 0
+        Tokens of a step to take off.
 
     Examples
     --------
@@ -125,7 +149,7 @@ def prediction(profile: Profile, length: int, draft: DraftCost, verify_cost: Cal
     if length == 0:
         return 1.0
     drafted, kept = profile.at(length)
-    return (1 + sum(kept)) / step_cost(drafted, draft, verify_cost)
+    return speed_up_of_steps(drafted, kept, draft, verify_cost, discarded=discarded)
 
 
 def draft_cost_of(c: float) -> DraftCost:
@@ -143,6 +167,7 @@ def what_if(
     acceptance: float | None = None,
     c: float | None = None,
     flat: bool = False,
+    simulated: bool = False,
     measured: Sequence[Mapping[str, Any]] = (),
     longest: int = LONGEST,
 ) -> dict[str, Any]:
@@ -157,9 +182,12 @@ def what_if(
     draft : DraftCost
         Of the drafter.
     acceptance, c : float, optional
-        Suppose this constant acceptance, this cost of a draft token, instead of what was measured.
+        Suppose this acceptance of every token that is drafted, this cost of a draft token, instead of what was
+        measured. How far drafts go stays as it was measured.
     flat : bool, default False
         Suppose that verifying any number of tokens costs one call.
+    simulated : bool, default False
+        Whether the costs come from a clock that only counts calls.
     measured : sequence of mapping
         Rows of a comparison: `name`, `draft_length`, `speed_up`.
     longest : int, default 16
@@ -167,10 +195,10 @@ def what_if(
     Returns
     -------
     dict
-        `lengths`, `predicted`, `theory` (lists), `best_length`, `best_speed_up`, `acceptance` and `c` that
+        `simulated`, `lengths`, `predicted`, `theory` (lists), `best_length`, `best_speed_up`, `acceptance` and `c` that
         the theory is drawn with, `verify` (v(1), v(2), ...), and `points`: for each of `measured` its
-        speed-up, the prediction there, and by what share the measurement lies above it,
-        as a number and in words.
+        speed-up, the prediction there (less what was discarded, unless another acceptance is supposed), and by
+        what share the measurement lies above it, as a number and in words.
 
     Raises
     ------
@@ -183,13 +211,20 @@ def what_if(
     draft = draft if c is None else draft_cost_of(c)
     per_token = draft.of_call(max(1, *profiles))  # where a step has a cost of its own, shared as in the longest runs
     if acceptance is not None:
-        profiles = {longest: constant_profile(acceptance, longest)}
+        profiles = {length: profile.supposing(acceptance) for length, profile in profiles.items()}
     verify = VERIFY_IS_FREE if flat else costs.verify
     verify_cost = Costs(costs.context_tokens, costs.plain_call_seconds, verify, {}).verify_cost
+
+    def at(length: int, discarded: float = 0.0) -> float:
+        return prediction(_nearest(profiles, length), length, draft, verify_cost, discarded=discarded)
+
     lengths = list(range(longest + 1))
-    predicted = [prediction(_nearest(profiles, length), length, draft, verify_cost) for length in lengths]
+    predicted = [at(length) for length in lengths]
+    known = {length: profile.discarded for length, profile in profiles.items()}
+    rows = [row for row in measured if row["speed_up"] and row["draft_length"] in lengths]
     best = max(lengths, key=lambda length: (predicted[length], -length))
     return {
+        "simulated": simulated,
         "lengths": lengths,
         "predicted": predicted,
         "theory": [speed_up(alpha, length, per_token) for length in lengths],
@@ -198,8 +233,13 @@ def what_if(
         "acceptance": alpha,
         "c": per_token,
         "verify": [verify_cost(length + 1) for length in lengths],
-        "points": [_point(row, predicted) for row in measured if row["speed_up"] and row["draft_length"] in lengths],
+        "points": [_point(row, at(row["draft_length"], known.get(row["draft_length"], 0.0))) for row in rows],
     }
+
+
+def _check_acceptance(alpha: float) -> None:
+    if not 0 <= alpha <= 1:
+        raise SettingError(f"the acceptance is {alpha}; it must be from 0 to 1")
 
 
 def _nearest(profiles: Mapping[int, Profile], length: int) -> Profile:
@@ -208,16 +248,16 @@ def _nearest(profiles: Mapping[int, Profile], length: int) -> Profile:
     return profiles[min(longer) if longer else max(profiles)]
 
 
-def _point(row: Mapping[str, Any], predicted: Sequence[float]) -> dict[str, Any]:
-    length, speed_ups = row["draft_length"], row["speed_up"]
-    off_by = speed_ups["value"] / predicted[length] - 1
+def _point(row: Mapping[str, Any], predicted: float) -> dict[str, Any]:
+    speed_ups = row["speed_up"]
+    off_by = speed_ups["value"] / predicted - 1
     return {
         "name": row["name"],
-        "draft_length": length,
+        "draft_length": row["draft_length"],
         "measured": speed_ups["value"],
         "low": speed_ups["low"],
         "high": speed_ups["high"],
-        "predicted": predicted[length],
+        "predicted": predicted,
         "off_by": off_by,
         "words": _words(off_by),
     }

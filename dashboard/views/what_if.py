@@ -13,6 +13,7 @@ from dashboard.views.comparison import escaped
 from engine.bench.costs import Costs
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
+from engine.compare.proposals import proposals_of
 from engine.compare.run import CompareSettings
 from engine.errors import DraftscopeError
 from engine.store import RunStore
@@ -46,8 +47,9 @@ class Source:
     def key(self) -> object:
         """What the costs depend on."""
         spec = self.settings.specs[0]
-        prices = (spec.agreement, spec.target_call_seconds, spec.draft_call_seconds)
-        return (spec.target, spec.backend, spec.exact_rows, spec.temperature, self.drafter, *prices)
+        prices = (spec.target_call_seconds, spec.draft_call_seconds)
+        timed = proposals_of(one for one in self.settings.specs if one.drafter == self.drafter)
+        return (spec.target, spec.backend, spec.exact_rows, prices, tuple(timed))
 
 
 def what_if_section(comparison: LiveComparison | None) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from engine.bench.measure import Measurement
 from engine.metrics import NEAR_TIE
+from engine.side_by_side import first_difference
 
 __all__ = ["Divergence", "divergences", "n_compared"]
 
@@ -51,12 +52,10 @@ def divergences(runs: Sequence[Measurement], plain: Sequence[Measurement]) -> li
     for run in runs:
         prompt = run.turn.prompt.identity
         other = plain_by_cell.get((prompt, run.turn.repeat))
-        if other is None or run.ids == other.ids:
+        token = None if other is None else first_difference(run.ids, other.ids)
+        if other is None or token is None:
             continue
-        position = next(
-            (place for place, (own, its) in enumerate(zip(run.ids, other.ids, strict=False)) if own != its),
-            min(len(run.ids), len(other.ids)),
-        )
+        position = token - 1
         margin = other.margins[position] if position < min(len(other.margins), len(run.ids)) else None
         if prompt not in found or position < found[prompt].position:
             found[prompt] = Divergence(prompt, position, margin)

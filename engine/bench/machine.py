@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,16 @@ from typing import Any
 from engine.models import threads
 from engine.spec import versions
 
-__all__ = ["is_busy", "load_average", "machine", "package_versions", "peak_memory_bytes", "threads_used"]
+__all__ = [
+    "busy_words",
+    "is_busy",
+    "load_average",
+    "machine",
+    "package_versions",
+    "peak_memory_bytes",
+    "threads_used",
+    "was_busy",
+]
 
 PACKAGES = ("gguf", "tokenizers", "onnxruntime")
 
@@ -65,6 +74,41 @@ def is_busy(load: float | None, cores: int | None) -> bool:
     (True, False, False)
     """
     return load is not None and bool(cores) and load > (cores or 0) / 2
+
+
+def was_busy(result: Mapping[str, Any]) -> bool:
+    """Whether the load before or after a measurement says that something else took time from it.
+
+    Parameters
+    ----------
+    result : mapping
+        With `load_before`, `load_after`, and a `machine` with `cores` and `threads`. The load after it holds the
+        measurement's own threads, which are taken off: as many as there are cores, where they are not known.
+
+    Examples
+    --------
+    >>> quiet = {"load_before": 0.2, "load_after": 1.1, "machine": {"cores": 2, "threads": 1}}
+    >>> was_busy(quiet), was_busy(quiet | {"load_after": 2.1}), was_busy(quiet | {"load_before": 1.5})
+    (False, True, True)
+    """
+    cores, after = result["machine"]["cores"], result["load_after"]
+    own = result["machine"]["threads"] or cores or 0
+    return is_busy(result["load_before"], cores) or is_busy(None if after is None else after - own, cores)
+
+
+def busy_words(result: Mapping[str, Any]) -> str:
+    """What is said of a measurement that `was_busy`.
+
+    Examples
+    --------
+    >>> print(busy_words({"load_before": 7.5, "load_after": None, "machine": {"cores": 2}}))
+    BUSY: the load average was 7.50 before and n/a after, on 2 cores; quiet machines measure better
+    """
+    before, after = ("n/a" if load is None else f"{load:.2f}" for load in (result["load_before"], result["load_after"]))
+    return (
+        f"BUSY: the load average was {before} before and {after} after, on {result['machine']['cores']} cores; "
+        "quiet machines measure better"
+    )
 
 
 def peak_memory_bytes() -> int | None:

@@ -10,8 +10,8 @@ from engine.bench.plan import Configuration, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.errors import ForwardError, PromptError
 from engine.metrics import Figures, Tally
-from engine.models.pip import Cancelled, never
 from engine.spec import RunSpec, build
+from engine.stopping import Cancelled, Stopped, never
 from engine.values import Event, Step
 
 __all__ = [
@@ -28,10 +28,6 @@ __all__ = [
 ]
 
 WARM_UP_TOKENS = 8
-
-
-class Stopped(Exception):
-    """Whoever asked for the measurement wants no more of it."""
 
 
 @dataclass(frozen=True, slots=True)

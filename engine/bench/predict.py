@@ -14,7 +14,7 @@ from engine.bench.costs import Costs, DraftCost
 from engine.metrics import Figures, ratio
 from engine.theory import speed_up
 
-__all__ = ["Counts", "pooled", "predicted_by_the_paper", "predicted_speed_up", "step_cost"]
+__all__ = ["Counts", "pooled", "predicted_by_the_paper", "predicted_speed_up", "speed_up_of_steps", "step_cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,51 @@ def pooled(runs: Iterable[Figures]) -> Counts:
     )
 
 
-def predicted_speed_up(counts: Counts, costs: Costs, drafter: str) -> float | None:
-    """Tokens a step yields, over what a step costs in plain calls.
+def predicted_speed_up(counts: Counts, costs: Costs, proposal: str) -> float | None:
+    """What a configuration should gain by its counts and the costs of single calls.
 
-    A step yields 1 + sum over positions of the share of steps that accepted it, less what was
-    discarded. It costs the drafter's proposal and the mean of v(drafted + 1).
+    See `speed_up_of_steps`; `proposal` is the drafter's name in `costs.draft`.
     """
     if not counts.steps:
         return None
-    gained = 1 + (sum(counts.accepted_at) - counts.discarded) / counts.steps
-    drafted = [n_steps / counts.steps for n_steps in counts.drafted_at]
-    return gained / step_cost(drafted, costs.draft[drafter], costs.verify_cost)
+    return speed_up_of_steps(
+        [n_steps / counts.steps for n_steps in counts.drafted_at],
+        [n_steps / counts.steps for n_steps in counts.accepted_at],
+        costs.draft[proposal],
+        costs.verify_cost,
+        discarded=counts.discarded / counts.steps,
+    )
+
+
+def speed_up_of_steps(
+    drafted: Sequence[float],
+    kept: Sequence[float],
+    draft: DraftCost,
+    verify_cost: Callable[[int], float],
+    *,
+    discarded: float = 0.0,
+) -> float:
+    """Tokens that a step yields, over what it costs in plain calls of the target.
+
+    A step yields 1 + sum over positions of the share of steps that kept it, less what was discarded.
+    It costs the drafter's proposal and the mean of v(drafted + 1).
+
+    Parameters
+    ----------
+    drafted, kept : sequence of float
+        The share of steps that draft, and keep, at least 1, 2, ... tokens.
+    draft : DraftCost
+    verify_cost : callable
+        v(m), the cost of a call for m rows.
+    discarded : float, default 0
+        Tokens of a step, on average, that an end token, a stop string or a limit cut off again.
+
+    Examples
+    --------
+    >>> speed_up_of_steps([1.0], [0.6], DraftCost(0.0, 0.25, ()), lambda n_rows: 1.0, discarded=0.1)
+    1.2
+    """
+    return (1 + sum(kept) - discarded) / step_cost(drafted, draft, verify_cost)
 
 
 def step_cost(drafted: Sequence[float], draft: DraftCost, verify_cost: Callable[[int], float]) -> float:
@@ -122,7 +156,7 @@ def step_cost(drafted: Sequence[float], draft: DraftCost, verify_cost: Callable[
     return draft.per_step + draft.per_token * sum(drafted) + verify
 
 
-def predicted_by_the_paper(counts: Counts, costs: Costs, drafter: str, draft_length: int) -> float | None:
+def predicted_by_the_paper(counts: Counts, costs: Costs, proposal: str, draft_length: int) -> float | None:
     """Theorem 3.8 with the pooled alpha and c: every step drafts all it may, and verifying costs one plain call."""
     alpha = counts.per_token_acceptance
-    return None if alpha is None else speed_up(alpha, draft_length, costs.draft[drafter].of_call(draft_length))
+    return None if alpha is None else speed_up(alpha, draft_length, costs.draft[proposal].of_call(draft_length))

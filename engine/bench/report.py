@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.bench.machine import is_busy
+from engine.bench.machine import busy_words, was_busy
 from engine.bench.sections import Section, sections_of
 
 __all__ = ["markdown_report", "text_report"]
@@ -51,11 +51,8 @@ def _head(result: Mapping[str, Any], bold: str = "") -> str:
         lines.append(f"PARTIAL: interrupted after {result['runs_done']} of {result['runs_planned']} runs")
     if result["simulated"]:
         lines.append("SIMULATED: every time is made up of the given costs of a call; nothing was timed")
-    load, cores = result["load_before"], result["machine"]["cores"]
-    if is_busy(load, cores) and not result["simulated"]:
-        lines.append(
-            f"BUSY: the load average was {load:.2f} on {cores} cores at the start; quiet machines measure better"
-        )
+    if was_busy(result) and not result["simulated"]:
+        lines.append(busy_words(result))
     return "\n\n".join(lines) if bold else "\n".join(lines)
 
 

@@ -24,6 +24,7 @@ IN_THE_RUNS = (
     "draft_cost",
     "draft_cost_per_step",
     "verify_cost",
+    "extra_overhead_cost",
 )
 
 
@@ -47,10 +48,12 @@ def configuration_row(
     costs: Costs | None,
     *,
     compare: bool,
+    proposal: str = "",
 ) -> dict[str, Any]:
     """Everything that was found of one configuration, beside the plain one of its engine.
 
-    `compare` says whether its texts are held against those of Draftscope's plain decoding.
+    `compare` says whether its texts are held against those of Draftscope's plain decoding; `proposal` is what
+    `costs` calls its drafter's proposals, the drafter's own name if it is empty.
     """
     runs, plain, own_plain = by_configuration[way], by_configuration[plain_of(way)], by_configuration[Configuration()]
     own, base = timings_of(runs), timings_of(plain)
@@ -66,7 +69,7 @@ def configuration_row(
     counts = pooled(figures) if figures else None
     speed_up = None if is_base else estimate_data(speed_ratio(own, base))
     with_prefill = speed_ratio(timings_of(runs, prefill=True), timings_of(plain, prefill=True))
-    predicted, paper = _predictions(way, counts, costs)
+    predicted, paper = _predictions(way, counts, costs, proposal or way.drafter)
     differing = divergences(runs, own_plain) if compare and way != Configuration() else None
     return {
         "name": way.name,
@@ -96,13 +99,15 @@ def configuration_row(
     }
 
 
-def _predictions(way: Configuration, counts: Counts | None, costs: Costs | None) -> tuple[float | None, float | None]:
+def _predictions(
+    way: Configuration, counts: Counts | None, costs: Costs | None, proposal: str
+) -> tuple[float | None, float | None]:
     """The speed-up to expect from single calls, and what the paper's theorem says; None of plain and of rivals."""
     if counts is None or costs is None or way.plain:
         return None, None
     return (
-        predicted_speed_up(counts, costs, way.drafter),
-        predicted_by_the_paper(counts, costs, way.drafter, way.draft_length),
+        predicted_speed_up(counts, costs, proposal),
+        predicted_by_the_paper(counts, costs, proposal, way.draft_length),
     )
 
 
@@ -113,6 +118,7 @@ def _acceptance(runs: Sequence[Measurement], counts: Counts | None) -> dict[str,
     return {
         "drafted": drafted if told else None,
         "accepted": accepted if told else None,
+        "discarded": counts.discarded if counts else None,
         "acceptance_rate": ratio(accepted, drafted),
         "steps": counts.steps if counts else None,
         "tokens_per_step": counts.tokens_per_step if counts else None,
@@ -138,6 +144,7 @@ def _costs_in_the_runs(counts: Counts | None, plain: Sequence[Figures]) -> dict[
         return dict.fromkeys(IN_THE_RUNS)
     base = pooled(plain)
     plain_call = ratio(base.verify_seconds, base.steps) or 0.0
+    extra = counts.overhead_seconds - counts.steps * (ratio(base.overhead_seconds, base.steps) or 0.0)
     return {
         "draft_seconds_per_token": ratio(counts.draft_seconds, counts.tokens),
         "verify_seconds_per_token": ratio(counts.verify_seconds, counts.tokens),
@@ -146,6 +153,7 @@ def _costs_in_the_runs(counts: Counts | None, plain: Sequence[Figures]) -> dict[
         "draft_cost": ratio(counts.draft_seconds, counts.drafted * plain_call),
         "draft_cost_per_step": ratio(counts.draft_seconds, counts.steps * plain_call),
         "verify_cost": ratio(counts.verify_seconds, counts.steps * plain_call),
+        "extra_overhead_cost": ratio(extra, counts.steps * plain_call),
     }
 
 

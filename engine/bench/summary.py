@@ -48,7 +48,7 @@ def result_of(
     return {
         "schema": SCHEMA,
         "kind": "draftscope bench",
-        "verdict": verdict(drafting, costs.verify if costs else ()),
+        "verdict": verdict(drafting),
         "partial": measurements.partial,
         "simulated": any(run.figures.simulated for run in measurements.runs if run.figures),
         "runs_done": len(measurements.runs),

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["estimate_text", "verdict"]
+__all__ = ["count_text", "estimate_text", "verdict"]
 
 
-def verdict(rows: Sequence[Mapping[str, Any]], verify: Sequence[float] = ()) -> str:
+def verdict(rows: Sequence[Mapping[str, Any]]) -> str:
     """Judge the fastest of Draftscope's drafting configurations against plain decoding.
 
     Parameters
     ----------
     rows : sequence of mapping
         The configurations of a result (`engine.bench.summary`); only those that draft are looked at.
-    verify : sequence of float, optional
-        v(1), v(2), ...: a call for several rows in units of a plain one.
 
     Examples
     --------
@@ -30,12 +28,12 @@ def verdict(rows: Sequence[Mapping[str, Any]], verify: Sequence[float] = ()) -> 
     what = f"{estimate_text(best['speed_up'])} with {best['drafter']} at draft length {best['draft_length']}"
     low, high = best["speed_up"]["low"], best["speed_up"]["high"]
     if low is None or high is None:
-        return f"not sure: {what}, from one run; {_because(best, verify)}"
+        return f"not sure: {what}, from one run; {_because(best)}"
     if low > 1:
-        return f"helps: {what}; {_because(best, verify)}" + _where_it_hurts(best)
+        return f"helps: {what}; {_because(best)}" + _where_it_hurts(best)
     if high < 1:
-        return f"hurts: the best is {what}, because {_because(best, verify)}"
-    return f"makes no clear difference: the best is {what}; {_because(best, verify)}"
+        return f"hurts: the best is {what}, because {_because(best)}"
+    return f"makes no clear difference: the best is {what}; {_because(best)}"
 
 
 def estimate_text(estimate: Mapping[str, Any] | None) -> str:
@@ -53,14 +51,25 @@ def estimate_text(estimate: Mapping[str, Any] | None) -> str:
     return f"{estimate['value']:.2f}x ({estimate['low']:.2f}-{estimate['high']:.2f})"
 
 
-def _because(row: Mapping[str, Any], verify: Sequence[float]) -> str:
+def count_text(value: float) -> str:
+    """A mean number of tokens or rows: whole if it is as good as whole.
+
+    Examples
+    --------
+    >>> count_text(5.0), count_text(4.97), count_text(3.26)
+    ('5', '5', '3.3')
+    """
+    return f"{value:.0f}" if abs(value - round(value)) < 0.05 else f"{value:.1f}"
+
+
+def _because(row: Mapping[str, Any]) -> str:
     """What a step yields and costs, in plain tokens, and where the cost comes from."""
     if not row["drafted"]:
         return "nothing was drafted, so every step was a plain one"
     yields = row["tokens_per_step"]
     told = f"a step yields {yields:.2f} tokens and costs {yields / row['speed_up']['value']:.2f} plain tokens"
-    n_rows = row["draft_length"] + 1
-    reasons = [f"a call for {n_rows} rows costs {verify[n_rows - 1]:.2f} of one"] if n_rows <= len(verify) else []
+    n_rows, cost = row["rows_per_call"], row["verify_cost"]  # drafts may be shorter than they could be
+    reasons = [] if cost is None else [f"a call for {count_text(n_rows)} rows costs {cost:.2f} of one"]
     parts = {"draft": row["draft_share"], "verify": row["verify_share"], "overhead": row["overhead_share"]}
     reasons += [f"{name} {share:.0%}" for name, share in parts.items() if share is not None]
     return f"{told} ({', '.join(reasons)})"

@@ -5,44 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from engine.bench.verdict import estimate_text
+from engine.bench.verdict import count_text, estimate_text
 from engine.metrics import NEAR_TIE
+from engine.sampling import Sampling
 
 __all__ = ["Judgement", "TextJudgement", "judged", "judged_text"]
 
 Judgement = Literal["helps", "hurts", "no difference", "not known"]
 TextJudgement = Literal["same", "near-tie", "difference", "not compared"]
 
+WITH_PREFILL: dict[Judgement, str] = {
+    "helps": "faster than plain decoding",
+    "hurts": "slower than plain decoding",
+    "no difference": "without a difference that can be told from noise",
+}
+
 
 def judged(row: Mapping[str, Any]) -> tuple[Judgement, str]:
     """Whether a configuration is faster than plain decoding, and why, from its row of a comparison.
 
     It helps if the whole interval lies above 1, hurts if the whole interval lies below 1; if 1 is in
-    it, the difference cannot be told from noise.
+    it, the difference cannot be told from noise.  Decoding alone is judged; where the time of reading the
+    prompt would turn the answer, that is said as well.
 
     Examples
     --------
     >>> row = {"speed_up": {"value": 1.62, "low": 1.55, "high": 1.7}, "drafted": 50, "draft_cost": 0.03,
-    ...        "acceptance_rate": 0.58}
+    ...        "acceptance_rate": 0.58, "speed_up_with_prefill": {"value": 1.4, "low": 1.3, "high": 1.5}}
     >>> print(judged(row)[1])
     helps: 1.62x (1.55-1.70); the draft costs 3 % of a target call and 58 % of its tokens are kept
     """
     speed_up = row["speed_up"]
     if speed_up is None:
         return "not known", "not known: too little was measured beside plain decoding, or the clock saw no time pass"
-    told = estimate_text(speed_up)
-    low, high = speed_up["low"], speed_up["high"]
-    if low is None or high is None:
-        return "not known", f"not sure: {told}, from one run; more repeats or more prompts give an interval"
-    if low > 1:
-        return "helps", f"helps: {told}; {_why_it_helps(row)}"
-    if high < 1:
-        return "hurts", f"hurts: {told}; {_why_it_hurts(row)}"
-    return "no difference", f"makes no difference that can be told from noise: {told}"
+    told, answer = estimate_text(speed_up), _answer(speed_up)
+    match answer:
+        case "not known":
+            return answer, f"not sure: {told}, from one run; more repeats or more prompts give an interval"
+        case "helps":
+            sentence = f"helps: {told}; {_why_it_helps(row)}"
+        case "hurts":
+            sentence = f"hurts: {told}; {_why_it_hurts(row)}"
+        case "no difference":
+            sentence = f"makes no difference that can be told from noise: {told}"
+    with_prefill = row["speed_up_with_prefill"]
+    other = _answer(with_prefill) if with_prefill else answer
+    if other not in (answer, "not known"):
+        sentence += f"; with the reading of the prompt it is {estimate_text(with_prefill)}, {WITH_PREFILL[other]}"
+    return answer, sentence
 
 
 def judged_text(
-    row: Mapping[str, Any], *, lossless: bool, rule: str, temperature: float, plain_temperature: float
+    row: Mapping[str, Any], *, lossless: bool, rule: str, sampling: Sampling, plain_sampling: Sampling
 ) -> tuple[TextJudgement, str]:
     """Whether a configuration emits what plain decoding emits, from its row.
 
@@ -52,17 +66,19 @@ def judged_text(
     lossless : bool
         Whether its rule keeps the target's law.
     rule : str
-    temperature, plain_temperature : float
-        Only where both are 0 can texts be held against each other.
+    sampling, plain_sampling : Sampling
+        Only where the temperature of both is 0 can texts be held against each other.
     """
-    if temperature > 0 or plain_temperature > 0:
-        hot = max(temperature, plain_temperature)
+    if not (sampling.greedy and plain_sampling.greedy):
+        hot = max(sampling.temperature, plain_sampling.temperature)
+        names = ("temperature", "top_k", "top_p")
+        differs = [name for name in names if getattr(sampling, name) != getattr(plain_sampling, name)]
         guarantee = (
-            "its rule is lossless, so they follow the same law"
-            if lossless and temperature == plain_temperature
-            else "and its law is another one: the temperature differs"
-            if lossless
-            else f"and the rule {rule} is lossy: it need not follow the target's law"
+            f"the rule {rule} is lossy: it need not follow the target's law"
+            if not lossless
+            else f"its law is another one: {' and '.join(differs)} differ{'s' * (len(differs) == 1)}"
+            if differs
+            else "its rule is lossless, so they follow the same law"
         )
         return "not compared", f"not compared: at temperature {hot:g} texts differ by chance; {guarantee}"
     n_compared, found = row["prompts_compared"], row["divergences"]
@@ -82,6 +98,13 @@ def judged_text(
     return "difference", f"{head}: {known}" + ("" if lossless else f"; the rule {rule} is lossy, so it may differ")
 
 
+def _answer(speed_up: Mapping[str, Any]) -> Judgement:
+    low, high = speed_up["low"], speed_up["high"]
+    if low is None or high is None:
+        return "not known"
+    return "helps" if low > 1 else "hurts" if high < 1 else "no difference"
+
+
 def _why_it_helps(row: Mapping[str, Any]) -> str:
     if not row["drafted"]:
         return "nothing was drafted, so every step was a plain one"
@@ -91,18 +114,19 @@ def _why_it_helps(row: Mapping[str, Any]) -> str:
 
 
 def _why_it_hurts(row: Mapping[str, Any]) -> str:
-    """The dearer of drafting and verifying, against what comes out of a step."""
+    """What costs a step most beyond a plain one, against what comes out of it."""
     if not row["drafted"]:
         return "nothing was drafted, so every step was a plain one, and looking for a draft took time"
-    yields = f"only {row['tokens_per_step']:.1f} tokens come out of each"
-    draft, verify = row["draft_cost_per_step"], row["verify_cost"]
-    if draft is None or verify is None:
+    yields = f"only {_tokens(row['tokens_per_step'], 1)} come out of each"
+    draft, verify, overhead = row["draft_cost_per_step"], row["verify_cost"], row["extra_overhead_cost"]
+    if draft is None or verify is None or overhead is None:
         return f"{yields} step"
-    n_rows = _count(row["rows_per_call"])
-    if draft > verify - 1:
-        n_drafted = _count(row["rows_per_call"] - 1)
-        return f"drafting {n_drafted} tokens costs {draft:.1f} target calls a step and {yields}"
-    return f"verifying {n_rows} tokens costs {verify:.1f} target calls and {yields}"
+    costs = {
+        draft: f"drafting {_tokens(row['rows_per_call'] - 1)} costs {_calls(draft)} a step",
+        verify - 1: f"verifying {_tokens(row['rows_per_call'])} costs {_calls(verify)}",
+        overhead: f"the work around the models costs {_calls(overhead)} a step more than in plain decoding",
+    }
+    return f"{costs[max(costs)]} and {yields}"
 
 
 def _percent(share: float) -> str:
@@ -110,15 +134,29 @@ def _percent(share: float) -> str:
     return "less than 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
-def _count(value: float) -> str:
-    """A mean number of tokens: whole if it is as good as whole.
+def _tokens(count: float, digits: int | None = None) -> str:
+    """A mean number of tokens, with so many digits behind the point, or none if it is as good as whole.
 
     Examples
     --------
-    >>> _count(5.0), _count(4.97), _count(3.26)
-    ('5', '5', '3.3')
+    >>> _tokens(1.0), _tokens(3.26), _tokens(1.0, 1)
+    ('1 token', '3.3 tokens', '1.0 tokens')
     """
-    return f"{value:.0f}" if abs(value - round(value)) < 0.05 else f"{value:.1f}"
+    text = count_text(count) if digits is None else f"{count:.{digits}f}"
+    return "1 token" if text == "1" else f"{text} tokens"
+
+
+def _calls(cost: float) -> str:
+    """A cost in plain calls of the target, which never looks like nothing.
+
+    Examples
+    --------
+    >>> _calls(1.24), _calls(0.124), _calls(0.001)
+    ('1.2 target calls', '0.12 target calls', 'less than 0.01 target calls')
+    """
+    if cost < 0.01:
+        return "less than 0.01 target calls"
+    return f"{cost:.{1 if cost >= 0.995 else 2}f} target calls"
 
 
 def _prompts(count: int) -> str:

@@ -31,10 +31,22 @@ def families_of(result: Mapping[str, Any]) -> dict[str, Rows]:
 
 
 def family_prediction(rows: Rows, costs: Costs, **supposed: Any) -> dict[str, Any]:
-    """See `engine.what_if.what_if`; `supposed` are its acceptance, c and flat."""
+    """The what-if of one family.
+
+    Parameters
+    ----------
+    rows : list of mapping
+        Of a comparison, or one made of the record of a run, which has no `proposal` but a `drafter`.
+    costs : Costs
+        Of single calls, `engine.compare.run.costs_of`.
+    **supposed
+        Acceptance, c and flat of `engine.what_if.what_if`.
+    """
     profiles: dict[int, Profile] = {}
     for row in rows:
         profile = profile_of(row)
         if profile is not None:
             profiles[row["draft_length"]] = profile
-    return what_if(profiles, costs, costs.draft[rows[0]["drafter"]], measured=rows, **supposed)
+    draft = costs.draft[rows[0].get("proposal") or rows[0]["drafter"]]
+    simulated = any(row["simulated"] for row in rows)
+    return what_if(profiles, costs, draft, simulated=simulated, measured=rows, **supposed)

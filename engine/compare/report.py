@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from engine.bench.machine import busy_words
 from engine.bench.verdict import estimate_text
 
 __all__ = ["text_report"]
@@ -84,17 +85,15 @@ def _head(result: Mapping[str, Any]) -> str:
     if result["simulated"]:
         lines.append("SIMULATED: every time is made up of the given costs of a call; nothing was timed")
     if result["busy"]:
-        lines.append(
-            f"BUSY: the load average was {result['load_before']:.2f} on {result['machine']['cores']} cores at the "
-            "start; quiet machines measure better"
-        )
+        lines.append(busy_words(result))
     return "\n".join(lines)
 
 
 def _prediction(name: str, found: Mapping[str, Any], table: Table) -> str:
     lengths = [length for length in found["lengths"] if length in LENGTHS_SHOWN]
+    made_up = "SIMULATED, " if found["simulated"] else ""
     lines = [
-        f"What if: {name} at other draft lengths; best {found['best_length']}, {found['best_speed_up']:.2f}x",
+        f"What if: {made_up}{name} at other draft lengths; best {found['best_length']}, {found['best_speed_up']:.2f}x",
         table(
             ("draft length", *map(str, lengths)),
             [

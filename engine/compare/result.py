@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.acceptance import AcceptanceRule
 from engine.bench.costs import Costs
-from engine.bench.machine import is_busy
+from engine.bench.machine import was_busy
 from engine.bench.measure import Measurements
 from engine.bench.plan import Configuration
 from engine.bench.rows import categories_of, configuration_row, runs_of
@@ -16,6 +16,8 @@ from engine.bench.summary import costs_data, run_data
 from engine.compare.choices import OF_A_CONFIGURATION
 from engine.compare.judgement import judged, judged_text
 from engine.compare.predictions import families_of, family_prediction
+from engine.compare.proposals import proposal_of, proposals_of
+from engine.sampling import Sampling
 from engine.spec import RunSpec
 
 __all__ = ["SCHEMA", "comparison_of"]
@@ -54,20 +56,23 @@ def comparison_of(
     plan = measurements.plan
     by_configuration = runs_of(measurements)
     categories = categories_of(plan)
-    rows = []
-    for way in plan.configurations:
-        own = way.spec(base, "")
-        cold = own.temperature == 0 and base.temperature == 0
-        row = configuration_row(way, by_configuration, categories, costs, compare=cold)
-        rows.append(_with_judgement(row, own, base, rules[way], is_base=way == Configuration()))
+    specs = {way: way.spec(base, "") for way in plan.configurations}
+    proposals = proposals_of(own for way, own in specs.items() if not way.plain)
     simulated = any(run.figures.simulated for run in measurements.runs if run.figures)
+    rows = []
+    for way, own in specs.items():
+        proposal = proposals.get(proposal_of(own), "")
+        cold = own.temperature == 0 and base.temperature == 0
+        row = configuration_row(way, by_configuration, categories, costs, compare=cold, proposal=proposal)
+        row |= {"proposal": proposal or None, "simulated": simulated}
+        rows.append(_with_judgement(row, own, base, rules[way], is_base=way == Configuration()))
     settings = asdict(base) | {"stop": list(base.stop)}
     result = {
         "schema": SCHEMA,
         "kind": "draftscope comparison",
         "partial": measurements.partial,
         "simulated": simulated,
-        "busy": not simulated and is_busy(about.get("load_before"), about.get("machine", {}).get("cores")),
+        "busy": not simulated and was_busy(about),
         "runs_done": len(measurements.runs),
         "runs_planned": plan.n_turns,
         "prompts": len(plan.prompts),
@@ -87,6 +92,10 @@ def comparison_of(
 _OF_ONE_RUN = frozenset(("drafter", "draft_length", "prompt"))
 
 
+def _sampling(spec: RunSpec) -> Sampling:
+    return Sampling(spec.temperature, spec.top_k, spec.top_p)
+
+
 def _with_judgement(
     row: dict[str, Any], own: RunSpec, base: RunSpec, rule: AcceptanceRule, *, is_base: bool
 ) -> dict[str, Any]:
@@ -99,8 +108,8 @@ def _with_judgement(
             row,
             lossless=rule.lossless,
             rule=rule.name,
-            temperature=own.temperature,
-            plain_temperature=base.temperature,
+            sampling=_sampling(own),
+            plain_sampling=_sampling(base),
         )
     )
     return {

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from engine.acceptance import ExactRejection
 from engine.bench.costs import Costs, measure_costs
 from engine.bench.machine import load_average, machine
-from engine.bench.measure import Measurements, OwnEngine, Seen, Stopped, check_prompts, measure_plan, never_seen
+from engine.bench.measure import Measurements, OwnEngine, Seen, check_prompts, measure_plan, never_seen
 from engine.bench.plan import OWN, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.bench.run import Progress, silent
 from engine.compare.choices import configurations_from
+from engine.compare.proposals import proposals_of, timed_together
 from engine.compare.result import comparison_of
 from engine.errors import PromptError
-from engine.models.pip import Cancelled, never
 from engine.spec import RunSpec, build, check
+from engine.stopping import Cancelled, Stopped, never
 
 __all__ = ["COSTED_LENGTHS", "CompareSettings", "costs_of", "plan_of", "run_comparison"]
 
@@ -114,8 +116,7 @@ def run_comparison(
     costs = None
     if with_costs:
         progress("measuring single calls", 0, plan.n_turns)
-        drafters = list(dict.fromkeys(way.drafter for way in plan.configurations if not way.plain))
-        costs = costs_of(settings, drafters, cancelled=cancelled)
+        costs = costs_of(settings, cancelled=cancelled)
     n_done = 0
 
     def told(turn: Turn) -> None:
@@ -142,13 +143,50 @@ def run_comparison(
 
 def costs_of(
     settings: CompareSettings,
-    drafters: Sequence[str],
+    drafters: Collection[str] | None = None,
     lengths: Sequence[int] = COSTED_LENGTHS,
     *,
     progress: Any = None,
     cancelled: Cancelled = never,
 ) -> Costs | None:
-    """Costs of the target's calls for 1 to 17 rows and of the drafters' proposals; None if calls take no time."""
+    """Costs of the target's calls for 1 to 17 rows and of proposals; None if calls take no time.
+
+    Proposals that depend on different settings are timed apart, each with its own settings and in units of
+    a plain call beside it; `Costs.draft` has them by their names (`engine.compare.proposals.proposals_of`).
+
+    Parameters
+    ----------
+    settings : CompareSettings
+    drafters : collection of str, optional
+        Time these alone; all that the configurations have, if not given.
+    lengths : sequence of int
+        Draft lengths at which proposals are timed.
+    progress : callable, optional
+        Told (calls made, calls in all).
+    cancelled : callable, optional
+        Asked before every call.
+
+    Raises
+    ------
+    Stopped
+        If it was cancelled.
+    """
     text = "\n\n".join(prompt.text for prompt in settings.prompts)
-    base = replace(settings.specs[0], prompt=text)
-    return measure_costs(base, drafters, lengths, text, progress=progress, cancelled=cancelled)
+    drafting = [spec for spec in settings.specs if spec.drafter != "none"]
+    names = proposals_of(spec for spec in drafting if drafters is None or spec.drafter in drafters)
+    base = replace(settings.specs[0], prompt=text, rule=ExactRejection.name)  # which goes with every drafter
+    found: Costs | None = None
+    groups = timed_together(names, base) or [(base, {})]
+    for place, (spec, together) in enumerate(groups):
+        told = progress and _part_of(progress, place, len(groups))
+        costs = measure_costs(spec, list(together), lengths, text, progress=told, cancelled=cancelled)
+        if costs is None:
+            return None
+        found = found or replace(costs, draft={})
+        found.draft.update({names[proposal]: costs.draft[drafter] for drafter, proposal in together.items()})
+    return found
+
+
+def _part_of(progress: Any, place: int, n_parts: int) -> Any:
+    """Progress of one of several parts of the same size as progress of the whole."""
+    return lambda done, total: progress(place * total + done, n_parts * total)

@@ -26,8 +26,8 @@ from engine.models.locks import file_lock
 from engine.models.markov import load_markov
 from engine.models.noisy import load_noisy
 from engine.models.onnx_backend import OnnxTransformer
-from engine.models.pip import Cancelled, never
 from engine.models.pull import DOWNLOADS, fetch
+from engine.stopping import Cancelled, never
 
 __all__ = ["Entry", "add", "entries", "is_path", "is_ready", "load", "path_of", "pull", "remove"]
 

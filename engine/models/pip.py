@@ -14,19 +14,13 @@ from pathlib import Path
 
 from engine.errors import DownloadError
 from engine.models.base import Progress
+from engine.stopping import Cancelled, never
 
 __all__ = ["Cancelled", "Progress", "download_wheel", "largest_file", "never"]
-
-Cancelled = Callable[[], bool]
 
 _LOOK_AGAIN_SECONDS = 0.2
 _GRACE_SECONDS = 5.0
 _LINES_SHOWN = 6
-
-
-def never() -> bool:
-    """The answer of someone who does not cancel."""
-    return False
 
 
 def download_wheel(package: str, version: str, folder: Path, look: Callable[[], None]) -> Path:

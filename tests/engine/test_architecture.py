@@ -21,11 +21,12 @@ ARROWS = {
     "engine.errors": (),
     "engine.sampling": ("errors",),
     "engine.evidence": (),
+    "engine.stopping": (),
     "engine.values": ("errors", "evidence", "sampling"),
     "engine.laws": ("sampling",),
     "engine.lengths": ("errors",),
     "engine.theory": ("errors",),
-    "engine.models": ("errors", "folders", "models", "sampling", "values"),
+    "engine.models": ("errors", "folders", "models", "sampling", "stopping", "values"),
     "engine.acceptance": ("acceptance", "errors", "evidence", "sampling", "values"),
     "engine.drafters": (
         "drafters", "errors", "models.attention", "models.base", "models.packed", "models.rope", "models.threads",
@@ -40,7 +41,7 @@ ARROWS = {
     "engine.decisions": ("output", "sampling", "values"),
     "engine.decode": (
         "acceptance", "checks", "decisions", "drafters.base", "errors", "lengths", "models.base", "output", "probe",
-        "sampling", "stopwatch", "text", "values",
+        "sampling", "stopping", "stopwatch", "text", "values",
     ),
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),

@@ -105,6 +105,18 @@ def test_a_file_may_hold_many_runs(store):
     assert [known(store, run_id) for run_id in kept] == before
 
 
+@pytest.mark.parametrize(
+    "given",
+    ["2026-02-01T01:00:00+13:00", "2026-01-31T12:00:00Z", "20260131T120000.75+0000", "2026-01-31T07:00:00-05:00"],
+)
+def test_a_time_of_any_zone_becomes_the_same_time_in_utc(store, given):
+    run_id = write(store, EVENTS)
+    lines = exported(store, run_id).splitlines(keepends=True)
+    store.delete([run_id])
+    imported(store, header(lines, created_at=given))
+    assert store.get(run_id).created_at == CREATED
+
+
 def test_settings_time_and_versions_are_those_of_the_file(store):
     run_id = write(store, EVENTS)
     lines = exported(store, run_id).splitlines(keepends=True)
@@ -173,6 +185,7 @@ def header(lines, **changes):
         ({"id": 7}, "the id of the run is 7"),
         ({"created_at": "yesterday"}, "'yesterday'; expected a time"),
         ({"created_at": "2026-01-31T12:00:00"}, "expected a time"),
+        ({"created_at": "0001-01-01T00:00:00+10:00"}, "expected a time"),
         ({"created_at": None}, "created_at"),
         ({"spec": {"target": 3}}, "target is 3"),
         ({"spec": {"schema": 9}}, "schema 9"),
@@ -204,6 +217,7 @@ def test_a_header_that_is_not_ours_is_refused(store, lines, changes, words):
          b'"verify_seconds":0,"overhead_seconds":0,"at_seconds":0}', "must follow here"),
         (b'{"type":"step","index":0,"context_length":1,"decisions":[],"emitted":[7],"draft_seconds":0,'
          b'"verify_seconds":0,"overhead_seconds":0,"at_seconds":0}', "emits other tokens"),
+        (b'{"type":"step","index":' + b"9" * 400 + b"}", "the number .* is too large"),
         (b"x" * (LONGEST_LINE + 1), "longer than 4 MB"),
     ],
 )  # fmt: skip

@@ -9,10 +9,15 @@ from engine.errors import SettingError
 from engine.report import Report
 from engine.spec import RunSpec, build
 from engine.theory import best_draft_length, speed_up
-from engine.what_if import LONGEST, Profile, constant_profile, draft_cost_of, prediction, profile_of, what_if
+from engine.what_if import LONGEST, Profile, draft_cost_of, prediction, profile_of, what_if
 
 FLAT = Costs(200, 0.02, (1.0,), {})
 RISING = Costs(200, 0.02, (1.0, 1.2, 1.5, 2.0), {})
+
+
+def constant_profile(alpha, length=LONGEST):
+    """Every step drafts all it may, and each token is kept with probability `alpha`: the theory's assumption."""
+    return Profile((1.0,) * length, (1.0,) * length, 1.0).supposing(alpha)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.8, 1.0])
@@ -49,14 +54,42 @@ def test_each_length_takes_the_runs_with_the_next_longer_draft():
     assert found["acceptance"] == 0.1
 
 
-def test_suppositions_take_the_place_of_what_was_measured():
-    profiles, draft = {2: Profile((0.5, 0.2), (0.4, 0.1), 0.7)}, DraftCost(0.0, 0.3, ())
+def test_suppositions_take_the_place_of_what_was_measured_but_not_of_how_far_drafts_go():
+    profiles, draft = {2: Profile((0.5, 0.2), (0.4, 0.1), 0.7, 0.3)}, DraftCost(0.0, 0.3, ())
     found = what_if(profiles, RISING, draft, acceptance=0.6, c=0.05, flat=True)
-    assert found["predicted"] == pytest.approx([speed_up(0.6, length, 0.05) for length in range(LONGEST + 1)])
+    assert found["predicted"][1] == pytest.approx((1 + 0.5 * 0.6) / (1 + 0.05 * 0.5))
+    assert found["predicted"][2] == pytest.approx((1 + 0.5 * 0.6 + 0.2 * 0.36) / (1 + 0.05 * 0.7))
+    assert found["predicted"][3] == pytest.approx((1 + 0.5 * 0.6 + 0.2 * 0.36 + 0.08 * 0.216) / (1 + 0.05 * 0.78))
+    assert found["theory"] == pytest.approx([speed_up(0.6, length, 0.05) for length in range(LONGEST + 1)])
     assert (found["acceptance"], found["c"], set(found["verify"])) == (0.6, 0.05, {1.0})
-    dear = what_if(profiles, RISING, draft, acceptance=0.6, c=0.05)
+    dear = what_if({4: constant_profile(0.1, 4)}, RISING, draft, acceptance=0.6, c=0.05)
     assert dear["predicted"][3] == pytest.approx((1 + 0.6 + 0.36 + 0.216) / (0.15 + 2.0))
     assert dear["predicted"][4] == pytest.approx((1 + 0.6 + 0.36 + 0.216 + 0.1296) / (0.2 + 2.5))  # the line goes on
+
+
+def test_supposing_the_acceptance_that_was_measured_changes_nothing():
+    """A lookup that finds something in half of the steps, and each of its tokens kept with 0.6."""
+    profile, draft = Profile((0.5, 0.5, 0.4), (0.3, 0.18, 0.0864), 0.6), DraftCost(0.01, 0.02, ())
+    measured = what_if({3: profile}, RISING, draft)
+    supposed = what_if({3: profile}, RISING, draft, acceptance=0.6)
+    assert supposed["predicted"] == pytest.approx(measured["predicted"])
+    assert supposed["theory"] == measured["theory"] != pytest.approx(measured["predicted"])
+
+
+def test_what_was_discarded_is_taken_off_beside_a_measurement_only():
+    rows = [{"name": "model 2", "draft_length": 2, "speed_up": {"value": 1.2, "low": 1.1, "high": 1.3}}]
+    profiles = {2: Profile((1.0, 1.0), (0.6, 0.4), 0.6, 0.25)}
+    found = what_if(profiles, FLAT, draft_cost_of(0.0), measured=rows)
+    assert found["predicted"][2] == pytest.approx(2.0)
+    assert found["points"][0]["predicted"] == pytest.approx(1.75)
+    supposed = what_if(profiles, FLAT, draft_cost_of(0.0), measured=rows, acceptance=0.4)
+    assert supposed["points"][0]["predicted"] == pytest.approx(1.56) == pytest.approx(supposed["predicted"][2])
+
+
+def test_costs_of_a_simulated_clock_are_marked():
+    profiles = {2: constant_profile(0.5, 2)}
+    assert what_if(profiles, FLAT, draft_cost_of(0.0), simulated=True)["simulated"] is True
+    assert what_if(profiles, FLAT, draft_cost_of(0.0))["simulated"] is False
 
 
 def test_measured_points_say_how_far_off_the_prediction_was():
@@ -89,7 +122,7 @@ def test_a_runs_own_profile_predicts_that_run(drafter, length):
 def test_a_record_and_a_row_give_the_same_profile():
     record = Report(build(RunSpec(prompt="The draft model", max_tokens=40)).events()).record()
     row = {
-        **{name: record[name] for name in ("steps", "per_token_acceptance")},
+        **{name: record[name] for name in ("steps", "discarded", "per_token_acceptance")},
         "drafted_at": [position["drafted"] for position in record["per_position"]],
         "accepted_at": [position["accepted"] for position in record["per_position"]],
     }

@@ -56,8 +56,10 @@ def test_partial_and_busy_are_told(result):
     busy["machine"]["cores"] = 2
     told = text_report(busy, table)
     assert f"PARTIAL: interrupted after 3 of {result['runs_planned']} runs" in told
-    assert "BUSY: the load average was 7.50 on 2 cores" in told
+    assert "BUSY: the load average was 7.50 before and " in told
     assert "BUSY" not in text_report(result, table)
+    later = busy | {"load_before": 0.1, "load_after": 9.5}
+    assert "BUSY: the load average was 0.10 before and 9.50 after, on 2 cores" in text_report(later, table)
 
 
 def test_differences_and_left_out_drafters_are_told(result):

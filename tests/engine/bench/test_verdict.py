@@ -7,13 +7,14 @@ def row(value, low, high, **changes):
     estimate = {"value": value, "low": low, "high": high}
     return {
         "drafter": "ngram", "draft_length": 4, "speed_up": estimate, "drafted": 100, "tokens_per_step": 1.5,
-        "draft_share": 0.01, "verify_share": 0.97, "overhead_share": 0.02, "by_category": {},
+        "draft_share": 0.01, "verify_share": 0.97, "overhead_share": 0.02, "by_category": {}, "rows_per_call": 4.98,
+        "verify_cost": 1.4,
     } | changes  # fmt: skip
 
 
 def test_helps_when_the_whole_interval_is_above_1():
     rows = [row(1.1, 1.05, 1.2, draft_length=1), row(1.31, 1.27, 1.36), {"speed_up": None}]
-    assert verdict(rows, [1.0, 1.1, 1.2, 1.3, 1.4]) == (
+    assert verdict(rows) == (
         "helps: 1.31x (1.27-1.36) with ngram at draft length 4; a step yields 1.50 tokens and costs 1.15 plain tokens "
         "(a call for 5 rows costs 1.40 of one, draft 1%, verify 97%, overhead 2%)"
     )
@@ -27,7 +28,12 @@ def test_helps_but_not_everywhere():
 def test_hurts_when_the_whole_interval_is_below_1_and_says_why():
     told = verdict([row(0.8, 0.7, 0.9), row(0.5, 0.4, 0.6)])
     assert told.startswith("hurts: the best is 0.80x (0.70-0.90) with ngram at draft length 4, because a step yields")
-    assert "costs 1.88 plain tokens (draft 1%" in told
+    assert "costs 1.88 plain tokens (a call for 5 rows costs 1.40 of one, draft 1%" in told
+
+
+def test_rows_of_a_call_are_those_that_it_had_and_not_those_that_it_could_have_had():
+    assert "a call for 2.3 rows costs 1.10 of one" in verdict([row(1.2, 1.1, 1.3, rows_per_call=2.31, verify_cost=1.1)])
+    assert "plain tokens (draft 1%" in verdict([row(1.2, 1.1, 1.3, verify_cost=None)])
 
 
 def test_no_difference_when_the_interval_holds_1():

@@ -40,7 +40,7 @@ def test_predictions_and_a_file(capsys, tmp_path):
     file = tmp_path / "comparison.csv"
     assert main([*SMALL, "--drafter", "model:2", "--drafter", "model:4", "--predict", "--csv", str(file)]) == 0
     told = capsys.readouterr().out
-    assert "What if: model at other draft lengths; best " in told
+    assert "What if: SIMULATED, model at other draft lengths; best " in told
     assert "the measurement is " in told
     with file.open(newline="") as lines:
         assert [row["name"] for row in csv.DictReader(lines)] == ["plain", "model 2", "model 4"]

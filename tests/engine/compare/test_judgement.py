@@ -3,6 +3,7 @@
 import pytest
 
 from engine.compare.judgement import judged, judged_text
+from engine.sampling import Sampling
 
 ROW = {
     "speed_up": {"value": 1.62, "low": 1.55, "high": 1.7},
@@ -13,8 +14,11 @@ ROW = {
     "tokens_per_step": 1.4,
     "verify_cost": 1.9,
     "rows_per_call": 4.98,
+    "extra_overhead_cost": 0.01,
+    "speed_up_with_prefill": None,
 }
-COLD = {"lossless": True, "rule": "exact", "temperature": 0.0, "plain_temperature": 0.0}
+GREEDY = Sampling(temperature=0.0)
+COLD = {"lossless": True, "rule": "exact", "sampling": GREEDY, "plain_sampling": GREEDY}
 
 
 def row(low, value, high, **changes):
@@ -45,6 +49,43 @@ def test_it_hurts_if_the_whole_interval_is_below_one_and_verifying_is_dear():
 def test_it_hurts_because_drafting_is_dear():
     _, sentence = judged(row(0.5, 0.6, 0.7, draft_cost_per_step=1.24, verify_cost=1.0, rows_per_call=4.3))
     assert sentence.endswith("drafting 3.3 tokens costs 1.2 target calls a step and only 1.4 tokens come out of each")
+
+
+def test_it_hurts_because_of_what_is_around_the_models():
+    _, sentence = judged(row(0.8, 0.9, 0.95, draft_cost_per_step=0.0, verify_cost=1.02, extra_overhead_cost=0.31))
+    assert sentence.endswith(
+        "the work around the models costs 0.31 target calls a step more than in plain decoding and "
+        "only 1.4 tokens come out of each"
+    )
+
+
+def test_one_token_is_one_and_a_small_cost_is_not_nothing():
+    changes = {"verify_cost": 1.0, "extra_overhead_cost": 0.0, "rows_per_call": 2.01}
+    _, sentence = judged(row(0.9, 0.95, 0.99, draft_cost_per_step=0.004, **changes))
+    assert "; drafting 1 token costs less than 0.01 target calls a step and" in sentence
+    _, sentence = judged(row(0.9, 0.95, 0.99, draft_cost_per_step=0.04, **changes))
+    assert "; drafting 1 token costs 0.04 target calls a step and" in sentence
+
+
+@pytest.mark.parametrize(
+    ("interval", "with_prefill", "verdict", "words"),
+    [
+        ((1.1, 1.2, 1.3), (0.8, 0.9, 0.95), "helps", "it is 0.90x (0.80-0.95), slower than plain decoding"),
+        ((1.1, 1.2, 1.3), (0.9, 1.0, 1.1), "helps", "it is 1.00x (0.90-1.10), without a difference that can"),
+        ((0.98, 1.0, 1.02), (0.8, 0.9, 0.95), "no difference", "it is 0.90x (0.80-0.95), slower than plain decoding"),
+    ],
+)
+def test_prefill_is_told_where_it_turns_the_answer(interval, with_prefill, verdict, words):
+    known = dict(zip(("low", "value", "high"), with_prefill, strict=True))
+    answer, sentence = judged(row(*interval, speed_up_with_prefill=known))
+    assert answer == verdict
+    assert f"; with the reading of the prompt {words}" in sentence
+
+
+@pytest.mark.parametrize("with_prefill", [(1.05, 1.1, 1.2), (None, 0.9, None)])
+def test_prefill_that_turns_nothing_is_not_told(with_prefill):
+    known = dict(zip(("low", "value", "high"), with_prefill, strict=True))
+    assert "prompt" not in judged(row(1.1, 1.2, 1.3, speed_up_with_prefill=known))[1]
 
 
 def test_an_interval_with_one_in_it_is_noise():
@@ -102,9 +143,17 @@ def test_a_lossy_rule_is_the_explanation():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"temperature": 0.7, "plain_temperature": 0.7}, "at temperature 0.7 .* its rule is lossless"),
-        ({"temperature": 0.7}, "another one: the temperature differs"),
-        ({"temperature": 1.0, "plain_temperature": 1.0, "lossless": False, "rule": "naive"}, "the rule naive is lossy"),
+        ({"sampling": Sampling(0.7), "plain_sampling": Sampling(0.7)}, "at temperature 0.7 .* its rule is lossless"),
+        ({"sampling": Sampling(0.7)}, "another one: temperature differs"),
+        ({"sampling": Sampling(0.7, 40), "plain_sampling": Sampling(0.7)}, "another one: top_k differs"),
+        (
+            {"sampling": Sampling(0.7, 40), "plain_sampling": Sampling(0.9, 0, 0.5)},
+            "at temperature 0.9 .* another one: temperature and top_k and top_p differ$",
+        ),
+        (
+            {"sampling": Sampling(1.0), "plain_sampling": Sampling(1.0), "lossless": False, "rule": "naive"},
+            "the rule naive is lossy",
+        ),
     ],
 )
 def test_above_temperature_0_texts_are_not_compared(changes, why):

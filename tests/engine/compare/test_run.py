@@ -6,14 +6,15 @@ import json
 
 import pytest
 
-from engine.bench.measure import Stopped
 from engine.bench.prompts import Prompt
 from engine.cli.table import table
+from engine.compare import run as run_module
 from engine.compare.export import comparison_csv, comparison_runs_csv
 from engine.compare.report import text_report
 from engine.compare.run import CompareSettings, costs_of, run_comparison
 from engine.errors import ModelNotFound, PromptError, SettingError
 from engine.metrics import measure
+from engine.stopping import Stopped
 from engine.values import Finished, Started
 
 
@@ -160,6 +161,58 @@ def test_predictions_equal_measurement_where_calls_are_all_that_costs(settings):
         assert point["off_by"] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_prediction_beside_a_measurement_is_that_of_its_row(settings):
+    """The stop string cuts blocks, so that there is something to take off; agreement makes them long."""
+    result = run_comparison(
+        settings({"draft_length": 5}, {"draft_length": 9}, agreement=1.0, stop=("the",)), with_costs=True
+    )
+    found = result["predictions"]["model"]
+    assert found["simulated"] is True
+    for point in found["points"]:
+        row = rows_of(result)[point["name"]]
+        assert row["discarded"] > 0
+        assert point["predicted"] == pytest.approx(row["predicted_speed_up"])
+        assert point["predicted"] < found["predicted"][point["draft_length"]]
+        assert point["off_by"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_every_way_to_propose_is_timed_with_its_own_settings(settings, monkeypatch):
+    timed = []
+    original = run_module.measure_costs
+
+    def measure_costs(spec, drafters, *others, **options):
+        timed.append((spec.temperature, spec.ngram_max, drafters))
+        return original(spec, drafters, *others, **options)
+
+    monkeypatch.setattr(run_module, "measure_costs", measure_costs)
+    ngram = {"drafter": "ngram"}
+    ways = ({"temperature": 1.0}, {"draft_length": 2}, ngram, {**ngram, "ngram_max": 2})
+    result = run_comparison(settings(*ways, repeats=1), with_costs=True)
+    assert timed == [(1.0, 3, ["model", "ngram"]), (0.0, 2, ["model", "ngram"])]
+    names = ["model", "model, temperature 0.0", "ngram", "ngram, ngram max 2"]
+    assert [row["proposal"] for row in result["configurations"]] == [None, *names]
+    assert set(result["costs"]["draft"]) == set(names)
+    assert len(result["predictions"]) == 4
+
+
+def test_a_lossy_rule_beside_a_lookup_has_costs(settings):
+    ways = ({"rule": "naive"}, {"drafter": "ngram"}, {"drafter": "model:markov"})
+    assert set(costs_of(settings(*ways)).draft) == {"model", "ngram", "model:markov"}
+
+
+def test_progress_of_several_measurements_never_falls(settings):
+    told = []
+    ways = ({"temperature": 1.0}, {}, {"drafter": "ngram"})
+    costs_of(settings(*ways), progress=lambda done, total: told.append(done / total))
+    assert told == sorted(told)
+    assert (told[0], told[-1] < 1) == (0, True)
+
+
+def test_costs_without_a_drafter_are_the_target_s(settings):
+    costs = costs_of(settings({"drafter": "none"}))
+    assert (costs.draft, costs.verify[0]) == ({}, 1.0)
+
+
 def test_costs_are_measured_up_to_seventeen_rows_with_progress(settings):
     told = []
     costs = costs_of(settings(), ["model"], progress=lambda done, total: told.append((done, total)))
@@ -174,8 +227,16 @@ def test_a_busy_machine_is_told_unless_the_time_is_made_up(settings, monkeypatch
     monkeypatch.setattr("engine.compare.run.load_average", lambda: 1000.0)
     real = run_comparison(settings(target_call_seconds=0.0, draft_call_seconds=0.0, repeats=1))
     assert (real["busy"], real["simulated"]) == (True, False)
-    assert "BUSY: the load average was 1000.00" in text_report(real, table)
+    assert "BUSY: the load average was 1000.00 before and 1000.00 after" in text_report(real, table)
     assert not run_comparison(settings(repeats=1))["busy"]
+
+
+def test_a_machine_that_becomes_busy_is_told(settings, monkeypatch):
+    loads = iter([0.0, 1000.0])
+    monkeypatch.setattr("engine.compare.run.load_average", lambda: next(loads))
+    real = run_comparison(settings(target_call_seconds=0.0, draft_call_seconds=0.0, repeats=1))
+    assert real["busy"]
+    assert "BUSY: the load average was 0.00 before and 1000.00 after" in text_report(real, table)
 
 
 def test_bad_settings_are_told_before_anything_is_loaded(settings):
