@@ -8,8 +8,8 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
-from engine.bench.measure import Stopped
 from engine.errors import DraftscopeError
+from engine.stopping import Stopped
 
 __all__ = ["Work"]
 

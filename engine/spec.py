@@ -30,6 +30,7 @@ from engine.models.base import LoadedModel, Model, Progress
 from engine.models.vocabulary import check_vocabulary
 from engine.probe import check_probe
 from engine.sampling import Noise, Sampling
+from engine.stopping import Cancelled, never
 from engine.values import Event
 
 __all__ = ["DRAFTERS", "LENGTH_POLICIES", "RULES", "BuiltRun", "RunSpec", "build", "check", "versions"]
@@ -187,7 +188,7 @@ class BuiltRun:
     sampling: Sampling
     prompt: tuple[int, ...]
 
-    def events(self, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+    def events(self, cancelled: Cancelled = never) -> Iterator[Event]:
         """Decode; see `engine.decode.decode`."""
         timing = {} if self.loaded.clock is None else {"clock": self.loaded.clock}
         return decode(

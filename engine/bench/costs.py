@@ -13,12 +13,11 @@ from itertools import cycle
 
 import numpy as np
 
-from engine.bench.measure import Stopped
 from engine.bench.plan import Configuration
 from engine.models.base import Clock, LoadedModel, Progress
-from engine.models.pip import Cancelled, never
 from engine.sampling import Noise
 from engine.spec import BuiltRun, RunSpec, build
+from engine.stopping import Cancelled, Stopped, never
 
 __all__ = ["CONTEXT_TOKENS", "Costs", "DraftCost", "fit_line", "measure_costs"]
 

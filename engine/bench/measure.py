@@ -20,7 +20,6 @@ __all__ = [
     "OwnEngine",
     "Runner",
     "Seen",
-    "Stopped",
     "check_prompts",
     "measure_plan",
     "never_seen",

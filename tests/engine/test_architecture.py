@@ -47,7 +47,8 @@ ARROWS = {
     "engine.report": ("metrics", "values"),
     "engine.telemetry": ("errors", "telemetry", "values"),
     "engine.spec": (
-        "acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "probe", "sampling", "values",
+        "acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "probe", "sampling", "stopping",
+        "values",
     ),
 }  # fmt: skip
 

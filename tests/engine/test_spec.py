@@ -16,7 +16,11 @@ def test_json_both_ways_keeps_every_field():
 
 
 def test_a_field_that_is_left_out_takes_its_default():
-    assert RunSpec.from_json('{"prompt": "x"}') == RunSpec(prompt="x")
+    assert RunSpec.from_json('{"prompt": "x", "length_policy": "confident"}') == RunSpec(prompt="x")
+
+
+def test_a_spec_of_a_time_without_length_policies_drafted_to_the_end():
+    assert RunSpec.from_json('{"prompt": "x"}') == RunSpec(prompt="x", length_policy="fixed")
 
 
 @pytest.mark.parametrize(
