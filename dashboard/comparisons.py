@@ -38,7 +38,7 @@ class LaneRun:
     number: int = 0
     prompt: str = ""
     repeat: int = 0
-    log: EventLog = field(default_factory=EventLog)
+    log: EventLog = field(default_factory=lambda: EventLog(replayed=False))
 
 
 class Lane:
@@ -103,7 +103,7 @@ class LiveComparison:
         finished = work.finished  # before the lanes are read, so that a finished answer misses nothing
         head = {
             "state": "finished" if finished else "running",
-            "doing": "measuring" if work.done else work.doing,
+            "doing": "measuring" if self._measures else work.doing,
             "done": work.done,
             "total": work.total or self.plan.n_turns,
             "repeats": self.plan.repeats,
@@ -113,6 +113,11 @@ class LiveComparison:
         given = [*cursors, *[(0, 0)] * len(self.lanes)]
         lanes = ",".join(lane.since(*cursor) for lane, cursor in zip(self.lanes, given, strict=False))
         return f'{json.dumps(head)[:-1]},"lanes":[{lanes}]}}'
+
+    @property
+    def _measures(self) -> bool:
+        """Whether a measured run has begun; nothing of the warm-up comes into a lane."""
+        return any(lane.shown.number for lane in self.lanes)
 
     def _compare(self, work: Work[dict[str, Any]]) -> dict[str, Any]:
         return run_comparison(self.settings, work.progress, seen=self._seen, cancelled=work.cancelled)
@@ -204,6 +209,11 @@ class Comparisons:
         """The latest measurement under `key`."""
         return self._costs.get(key)
 
+    @property
+    def measuring(self) -> bool:
+        """Whether a measurement is under way."""
+        return any(not one.work.finished for one in self._all())
+
     def stop_all(self, timeout: float | None = None) -> None:
         """Stop whatever is under way, wait for it, and forget all."""
         for one in self._all():
@@ -217,7 +227,7 @@ class Comparisons:
         return [*self._comparisons.values(), *self._costs.values()]
 
     def _check_free(self) -> None:
-        if any(not one.work.finished for one in self._all()):
+        if self.measuring:
             raise Busy("another measurement is under way, and two would spoil each other; wait for it, or stop it")
 
 

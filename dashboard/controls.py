@@ -1,6 +1,6 @@
-"""The sidebar: widgets to a `RunSpec`. The only place where widgets are read.
+"""The sidebar: widgets to a `RunSpec` and the pace to show it at.
 
-Every widget but the prompt is bound to the address, so that a refreshed page keeps its settings.
+Every widget but the prompt and the stop texts is bound to the address, so that a refreshed page keeps its settings.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 import streamlit as st
 
 from dashboard import examples, state
+from dashboard.boxes import warning_box
+from dashboard.plain_text import plain
 from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
@@ -84,7 +86,7 @@ def settings() -> Settings:
     if about.lossless:
         st.caption(f"Lossless. {about.guarantee}")
     else:
-        st.warning(f"Lossy. {about.guarantee}", icon=":material/warning:")
+        warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
         acceptance_probability = st.slider(
             "Its “acceptance probability”",
             *BOUNDS["acceptance_probability"],
@@ -161,7 +163,7 @@ def _target() -> tuple[str, bool]:
         help="The model whose output counts. To use another GGUF file, type its path.",
     )
     if target in entries:
-        st.caption(entries[target].description)
+        st.caption(plain(entries[target].description))
     return str(target), target in entries and entries[target].kind == "embedded"
 
 

@@ -34,14 +34,20 @@ FIGURES = tuple(field.name for field in fields(Figures) if field.name != "per_po
 class EventLog:
     """An append-only log with running figures.
 
+    Parameters
+    ----------
+    replayed : bool, default True
+        Keep what a replay and the inspector ask for: every step, and the figures after it.
+
     Attributes
     ----------
     state : State
         Where the run stands; set by its owner.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, replayed: bool = True) -> None:
         self.state: State = "starting"
+        self._replayed = replayed
         self._lock = Lock()
         self._entries: list[str] = []
         self._steps: dict[int, Step] = {}
@@ -58,15 +64,16 @@ class EventLog:
             match event:
                 case Started():
                     self._started = event
-                    self._course.append(_wire_row(self._tally.figures()))
+                    self._keep_figures()
                     self._append("prompt", event.prompt_text)
                 case Drafted():
                     self._append("draft", event.index, event.tokens, event.texts, event.note)
                 case Step():
                     decisions = [_wire_decision(decision) for decision in event.decisions]
-                    self._steps[event.index] = event
+                    if self._replayed:
+                        self._steps[event.index] = event
                     self._append("step", event.index, decisions, event.note, _wire_point(self._tally.point()))
-                    self._course.append(_wire_row(self._tally.figures()))
+                    self._keep_figures()
                 case Finished():
                     self._reason, self._error = event.reason, event.error
                     self.state = "finished"
@@ -127,6 +134,10 @@ class EventLog:
             rows = ",".join(self._course[cursor:end])
         return f'{json.dumps(head, separators=(",", ":"))[:-1]},"rows":[{rows}]}}'
 
+    def _keep_figures(self) -> None:
+        if self._replayed:
+            self._course.append(_wire_row(self._tally.figures()))
+
     def _append(self, *entry: Any) -> None:
         self._entries.append(json.dumps(entry, separators=(",", ":"), ensure_ascii=False))
 
@@ -140,7 +151,8 @@ def _wire_decision(decision: Decision) -> list[Any]:
         decision.target_text,
         decision.target_parts,
         int(decision.discarded),
-        *map(_short, (decision.draft_prob, decision.target_prob, decision.accept_prob, decision.draw)),
+        *map(_short, (decision.draft_prob, decision.target_prob)),
+        *_apart(decision.accept_prob, decision.draw),
         _short(decision.emitted_prob),
     ]
 
@@ -156,9 +168,12 @@ def _wire_figures(tally: Tally) -> dict[str, Any]:
 
 
 def _shortened(value: Any) -> Any:
-    """`_short`, for whatever is in lists and dicts."""
+    """`_short`, for whatever is in lists and dicts; a draw and what it is held against stay apart."""
     if isinstance(value, dict):
-        return {name: _shortened(item) for name, item in value.items()}
+        shown = {name: _shortened(item) for name, item in value.items()}
+        if "accept_prob" in value:
+            shown["accept_prob"], shown["draw"] = _apart(value["accept_prob"], value["draw"])
+        return shown
     return [_shortened(item) for item in value] if isinstance(value, list | tuple) else _short(value)
 
 
@@ -167,6 +182,14 @@ def _wire_row(figures: Figures) -> str:
     return json.dumps([*(_short(getattr(figures, name)) for name in FIGURES), positions], separators=(",", ":"))
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any, digits: int = 6) -> Any:
     """Six digits are enough to look at; the store keeps every one."""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
+def _apart(accept_prob: float | None, draw: float | None) -> tuple[float | None, float | None]:
+    """Both with six digits, or with as many more as it takes to tell which is larger."""
+    digits = 6
+    while accept_prob != draw and _short(accept_prob, digits) == _short(draw, digits):
+        digits += 1
+    return _short(accept_prob, digits), _short(draw, digits)

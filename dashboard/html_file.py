@@ -36,14 +36,16 @@ def html_file(run: StoredRun, events: Iterable[Event]) -> bytes:
     ----------
     run : StoredRun
     events : iterable of Event
-        All of its events, in order.
+        All of its events, in order. Of a run that goes on, those until now, and the file says so.
     """
     log = EventLog()
     for event in events:
         log.add(event)
-    log.state = "finished"
+    goes_on = run.state == "running" and log.state != "finished"
+    log.state = "finished"  # nothing more will come
     data = _json({
-        "run": run.id, "events": _answers(log.since), "figures": _answers(log.figures_since), "steps": _steps(log),
+        "run": run.id, "goes_on": goes_on,
+        "events": _answers(log.since), "figures": _answers(log.figures_since), "steps": _steps(log),
     })  # fmt: skip
     style = "\n".join(map(asset, ("file.css", "live.css", "explain.css")))
     script = "\n".join(map(asset, (*SCRIPTS, "svg_plots.js", "file.js")))

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from dashboard.addresses import address
 from dashboard.comparisons import comparisons
 from dashboard.event_log import EventLog
 from dashboard.runner import LiveRun, registry
@@ -79,7 +80,7 @@ def plotly_js(request: Request) -> Response:
 
 
 def prometheus(request: Request) -> Response:
-    """The counters of all runs that were started from the page, as Prometheus reads them."""
+    """The counters of all runs that were started on the page Decode, as Prometheus reads them."""
     return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 
@@ -94,10 +95,10 @@ def _lane_cursors(text: str) -> list[tuple[int, int]]:
 
 
 routes = [
-    Route("/draftscope/runs/{run_id}/events", events),
-    Route("/draftscope/runs/{run_id}/steps/{index:int}", step),
-    Route("/draftscope/runs/{run_id}/figures", figures),
-    Route("/draftscope/comparisons/{comparison_id}/lanes", lanes),
-    Route("/draftscope/plotly.min.js", plotly_js),
-    Route("/metrics", prometheus),
+    Route(address("/draftscope/runs/{run_id}/events"), events),
+    Route(address("/draftscope/runs/{run_id}/steps/{index:int}"), step),
+    Route(address("/draftscope/runs/{run_id}/figures"), figures),
+    Route(address("/draftscope/comparisons/{comparison_id}/lanes"), lanes),
+    Route(address("/draftscope/plotly.min.js"), plotly_js),
+    Route(address("/metrics"), prometheus),
 ]

@@ -1,4 +1,4 @@
-"""Session state: whose tab this is and which run it shows; and what is kept between drawings. The only such module.
+"""Session state: whose tab this is, which run it shows, what is kept between drawings. No other module touches it.
 
 The owner's id and the run's id stand in the address, so that a refreshed page, which is a new
 session, finds its run again. The session's own value wins, since a page switch drops the address's.

@@ -5,4 +5,4 @@ from engine.telemetry.prometheus import PrometheusMetrics
 __all__ = ["metrics"]
 
 metrics = PrometheusMetrics()
-"""Of all runs that were started from the page since the server began."""
+"""Of all runs that were started on the page Decode since the server began; those of a comparison are not counted."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -197,14 +197,33 @@ class RunStore:
         StoreError
             As for `get`.
         """
-        written = {
-            **({} if tags is None else {"tags": json.dumps(checked_tags(tags))}),
-            **({} if note is None else {"note": checked_note(note)}),
-        }
+        self.label_all({run_id: tags}, note=note)
+
+    def label_all(self, tags: Mapping[str, Iterable[str] | None], *, note: str | None = None) -> None:
+        """Write tags on runs, in place of what each had, and a note on all of them: on every one, or on none.
+
+        Parameters
+        ----------
+        tags : mapping
+            By the id of the run; None leaves a run's tags as they are.
+        note : str, optional
+            The notes are left as they are by default.
+
+        Raises
+        ------
+        SettingError, StoreError
+            As for `label`.
+        """
+        checked = {run_id: None if one is None else json.dumps(checked_tags(one)) for run_id, one in tags.items()}
+        kept_note = None if note is None else checked_note(note)
         with opened(self.path) as connection:
-            row = find(connection, run_id)
-            for name, value in written.items():
-                connection.execute(f"UPDATE runs SET {name} = ? WHERE number = ?", (value, row.number))
+            connection.execute("BEGIN IMMEDIATE")  # closing takes back what was not committed
+            for run_id, written in checked.items():
+                connection.execute(
+                    "UPDATE runs SET tags = coalesce(?, tags), note = coalesce(?, note) WHERE number = ?",
+                    (written, kept_note, find(connection, run_id).number),
+                )
+            connection.execute("COMMIT")
 
     def delete(self, run_ids: Iterable[str]) -> int:
         """Delete runs and return how many: all of them, or none if one cannot be.

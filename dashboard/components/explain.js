@@ -35,7 +35,7 @@ class Explain {
       this.lead(told, chosen, outcome),
       positionsTable(told.positions, position),
       ...(told.choice ? choiceNodes(told.choice) : [make('p', 'explain-none', NOT_RECORDED)]),
-      ...(told.choice ? [make('p', 'explain-foot', probeWords(told.probe_seconds))] : []));
+      ...(told.choice && told.probe_seconds ? [make('p', 'explain-foot', probeWords(told.probe_seconds))] : []));
   }
 
   // A button that has the keyboard's focus keeps it.
@@ -102,7 +102,7 @@ function probeWords(probeSeconds) {
 // ---- the table of positions ----
 
 const COLUMNS = [
-  ['', 'place'], ['drafted', 'token'], ['draft', 'prob'], ['target', 'prob'], ['kept with probability', 'formula'],
+  ['', 'place'], ['drafted', 'token'], ['draft', 'prob'], ['target', 'prob'], ["the rule's test", 'formula'],
   ['draw', 'draw'], ['outcome', 'outcome'],
 ];
 
@@ -149,10 +149,11 @@ function drawBars(told) {
 }
 
 function drawBar(threshold, draw, accepted, who) {
+  const [drawn, below] = [probability(draw, threshold), probability(threshold, draw)];
   const whole = make('div', 'draw-line');
   whole.setAttribute('role', 'img');
-  whole.setAttribute('aria-label', `${who}draw ${probability(draw)}, kept below ${probability(threshold)}: ${accepted ? 'accepted' : 'rejected'}`);
-  whole.append(scaleBar(0, threshold, draw), make('span', 'draw-number', `${who}${probability(draw)} ${accepted ? '<' : '≥'} ${probability(threshold)}`));
+  whole.setAttribute('aria-label', `${who}draw ${drawn}, kept below ${below}: ${accepted ? 'accepted' : 'rejected'}`);
+  whole.append(scaleBar(0, threshold, draw), make('span', 'draw-number', `${who}${drawn} ${accepted ? '<' : '≥'} ${below}`));
   return whole;
 }
 

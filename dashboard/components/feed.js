@@ -123,8 +123,13 @@ class FigureCourse {
         this.take(await answer.json());
       }
     } catch {
-      setTimeout(() => this.arrived(), LONGEST_RETRY_MS); // whoever still needs them asks again
+      setTimeout(() => this.ended(), LONGEST_RETRY_MS); // whoever still needs them asks again then, and not before
+      return;
     }
+    this.ended();
+  }
+
+  ended() {
     this.asking = false;
     this.arrived();
   }

@@ -73,7 +73,7 @@ class FigureRow {
 
   stateWords(state, latest) {
     if (state !== 'finished') return STATES[state] ?? sentence(state);
-    if (!latest.reason) return 'Interrupted: the program that ran it ended';
+    if (!latest.reason) return latest.goesOn ? 'Still going on when this file was made' : 'Interrupted: the program that ran it ended';
     return `${STATES.finished}: ${REASONS[latest.reason] ?? latest.reason}`;
   }
 

@@ -5,6 +5,7 @@
 const kept = JSON.parse(document.getElementById('run').textContent);
 const keptFeed = new Feed(kept.run, '', '');
 for (const answer of kept.events) keptFeed.take(answer);
+keptFeed.latest.goesOn = kept.goes_on;
 for (const answer of kept.figures) keptFeed.course.take(answer);
 page.feeds.set(kept.run, keptFeed);
 

@@ -21,6 +21,8 @@ from urllib.parse import quote
 
 import streamlit as st
 
+from dashboard.addresses import address
+
 if TYPE_CHECKING:
     from streamlit.components.v2.bidi_component.state import ComponentResult
 
@@ -43,7 +45,7 @@ _component = st.components.v2.component(
 
 
 def lanes_view(
-    comparison_id: str | None, names: Sequence[str], *, finished: bool = False, key: str = "lanes", prefix: str = ""
+    comparison_id: str | None, names: Sequence[str], *, finished: bool = False, key: str = "lanes"
 ) -> ComponentResult:
     """Show a comparison while it goes on, or the last runs of one that has ended.
 
@@ -57,8 +59,6 @@ def lanes_view(
         Whether the script knows that it has ended; True acknowledges the trigger `done`.
     key : str, default "lanes"
         Streamlit's key.
-    prefix : str, default ""
-        What the server's routes begin with, `server.baseUrlPath` for one; such as "/tools".
 
     Returns
     -------
@@ -70,7 +70,7 @@ def lanes_view(
     A test in a browser can rely on `data-comparison`, `data-state` ("idle", "starting", "running",
     "finished", "lost") and `data-done` of `.lanes`, and on `data-lane` of every `.lane`.
     """
-    routes = f"{prefix.rstrip('/')}/draftscope"
+    routes = address("/draftscope")
     return _component(
         key=key,
         data={

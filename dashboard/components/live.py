@@ -36,6 +36,8 @@ from urllib.parse import quote
 
 import streamlit as st
 
+from dashboard.addresses import address
+
 if TYPE_CHECKING:
     from streamlit.components.v2.bidi_component.state import ComponentResult
 
@@ -81,7 +83,6 @@ def live_view(
     step: int | None = None,
     shareable: bool = True,
     key: str = "live",
-    prefix: str = "",
 ) -> ComponentResult:
     """Show a run while it goes on, or one that has ended.
 
@@ -101,8 +102,6 @@ def live_view(
     key : str, default "live"
         Streamlit's key. Keep it, and mount the view into a container made before anything above it
         can change: a remount costs a flicker, though no data.
-    prefix : str, default ""
-        What the server's routes begin with, `server.baseUrlPath` for one; such as "/tools".
 
     Returns
     -------
@@ -123,7 +122,7 @@ def live_view(
     what it shows. A function
     `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.
     """
-    routes = f"{prefix.rstrip('/')}/draftscope"
+    routes = address("/draftscope")
     return _component(
         key=key,
         data={
@@ -134,7 +133,7 @@ def live_view(
             "events": f"{routes}/runs/{quote(run_id, safe='')}/events" if run_id else "",
             "steps": f"{routes}/runs/{quote(run_id, safe='')}/steps" if run_id else "",
             "figures": f"{routes}/runs/{quote(run_id, safe='')}/figures" if run_id else "",
-            "link": f"{prefix.rstrip('/')}/history?run={quote(run_id, safe='')}" if run_id and shareable else "",
+            "link": address(f"/history?run={quote(run_id, safe='')}") if run_id and shareable else "",
             "plotly": f"{routes}/plotly.min.js?v={version('plotly')}",
         },
         on_done_change=_rerun,

@@ -58,11 +58,11 @@ function drawPlot(node, traces, layout) {
   svgElement(svg, 'line', {x1: l, x2: l, y1: t, y2: height - b, stroke: layout.xaxis.linecolor});
   label({x: (l + width - r) / 2, y: height - 6}, layout.xaxis.title.text);
   label({transform: `translate(12 ${(t + height - b) / 2}) rotate(-90)`}, layout.yaxis.title.text);
-  for (const trace of traces) (bars ? drawBars : drawCurve)(svg, trace, toX, toY);
+  for (const trace of traces) (bars ? drawColumns : drawCurve)(svg, trace, toX, toY);
   node.replaceChildren(svg);
 }
 
-function drawBars(svg, {x, y, marker}, toX, toY) {
+function drawColumns(svg, {x, y, marker}, toX, toY) {
   const wide = (toX(1) - toX(0)) * 0.75;
   x.forEach((place, index) => svgElement(svg, 'rect', {
     x: toX(place) - wide / 2, y: toY(y[index]), width: wide, height: toY(0) - toY(y[index]), fill: marker.color,

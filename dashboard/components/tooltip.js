@@ -27,8 +27,8 @@ function tokenStory(span, known) {
     story.rows.push(
       ['draft probability', probability(decision.draftProb)],
       ['target probability', probability(decision.targetProb)],
-      ['acceptance probability', probability(decision.acceptProb)],
-      ['draw', probability(decision.draw)]);
+      ['acceptance probability', probability(decision.acceptProb, decision.draw)],
+      ['draw', probability(decision.draw, decision.acceptProb)]);
     story.test = decision;
     story.meaning = [verdict(decision), ...story.meaning.slice(1)];
   } else {

@@ -3,6 +3,7 @@
 // ---------------------------------------------------------------------------------------------
 
 const NOT_AVAILABLE = 'n/a';
+const MOST_DIGITS = 17; // of a number between 0 and 1; no two differ only behind them
 
 const STATES = {
   idle: 'Ready',
@@ -55,11 +56,17 @@ function percent(value, digits = 1) {
   return value === null || value === undefined ? NOT_AVAILABLE : `${(100 * value).toFixed(digits)}%`;
 }
 
-// Four digits, so that a draw and the threshold that it just missed do not look alike.
-function probability(value) {
+// Four digits, and more where fewer would make it look like 1, or like the number that it is held against, and it is not.
+function probability(value, against = null) {
   if (value === null || value === undefined) return NOT_AVAILABLE;
-  if (value !== 0 && value < 0.00005) return value.toExponential(1);
-  return value.toFixed(4);
+  const others = [1, against].filter((other) => other !== null && other !== value);
+  let digits = 4;
+  while (digits < MOST_DIGITS && others.some((other) => decimal(other, digits) === decimal(value, digits))) digits++;
+  return decimal(value, digits);
+}
+
+function decimal(value, digits) {
+  return value !== 0 && value < 0.00005 ? value.toExponential(digits - 3) : value.toFixed(digits);
 }
 
 function seconds(value) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box, warning_box
 from dashboard.compare_controls import CompareChoice, compare_controls
 from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.components.lanes import lanes_view
@@ -32,11 +33,11 @@ def page() -> None:
         if _buttons(comparison, choice):
             st.rerun()  # the buttons were drawn for the comparison as it was
         if message := state.take_notice() or choice.trouble:
-            st.error(message, icon=":material/block:")
+            error_box(message)
         if registry.n_running:
-            st.warning(
+            warning_box(
                 "A run is under way on this server and takes time from what is measured; stop it first.",
-                icon=":material/speed:",
+                ":material/speed:",
             )
     finished = comparison is not None and comparison.work.finished
     with lanes_box:

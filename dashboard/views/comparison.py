@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,11 +10,12 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.compare_charts import category_chart, speed_up_chart, time_chart
+from dashboard.plain_text import plain
 from engine.bench.verdict import estimate_text
 from engine.compare.export import comparison_csv, comparison_runs_csv
 from engine.csv_text import to_bytes
 
-__all__ = ["escaped", "show_result"]
+__all__ = ["show_result"]
 
 BOXES = {
     "helps": (st.success, ":material/trending_up:"),
@@ -38,7 +38,7 @@ def show_result(result: Mapping[str, Any]) -> None:
     _circumstances(result)
     for row in others:
         box, icon = BOXES[row["verdict"]]
-        box(f"**{escaped(row['name'])}** {escaped(row['sentence'])}", icon=icon)
+        box(f"**{plain(row['name'])}** {plain(row['sentence'])}", icon=icon)
     left, right = st.columns(2)
     with left:
         st.markdown("**Speed-up**")
@@ -48,7 +48,7 @@ def show_result(result: Mapping[str, Any]) -> None:
         st.plotly_chart(time_chart(rows), key="time_chart")
     st.markdown("**Is the text the same?**")
     for row in others:
-        st.markdown(f"{TEXT_ICONS[row['text']]} **{escaped(row['name'])}:** {escaped(row['text_sentence'])}")
+        st.markdown(f"{TEXT_ICONS[row['text']]} **{plain(row['name'])}:** {plain(row['text_sentence'])}")
     if len(result["categories"]) > 1:
         st.markdown("**By category**")
         st.plotly_chart(category_chart(others, result["categories"]), key="category_chart")
@@ -124,14 +124,3 @@ def _button(label: str, lines: Callable[[], Iterator[str]], name: str) -> None:
         on_click="ignore",
         icon=":material/download:",
     )
-
-
-def escaped(text: str) -> str:
-    """The text with whatever Markdown would take for markup made plain.
-
-    Examples
-    --------
-    >>> escaped("model:a_b *c*")
-    'model\\\\:a\\\\_b \\\\*c\\\\*'
-    """
-    return re.sub(r"([\\`*_{}\[\]()#+\-.!~$:|<>])", r"\\\1", text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box, warning_box
+from dashboard.comparisons import comparisons
 from dashboard.components.live import live_view
 from dashboard.controls import Settings, settings
-from dashboard.plain_text import plain
 from dashboard.runner import LiveRun, TooManyRuns, registry
 from dashboard.views.exports import run_exports
 from dashboard.views.failures import where_drafts_fail
@@ -27,8 +28,15 @@ def page() -> None:
     run = state.current_run()
     if _buttons(run, chosen):
         st.rerun()  # the buttons were drawn for the run as it was
-    if message := state.take_notice() or chosen.trouble:
-        st.error(plain(message), icon=":material/block:")
+    with st.container():  # always there, so that a box that comes or goes does not remount the view
+        if message := state.take_notice() or chosen.trouble:
+            error_box(message)
+        if comparisons.measuring:
+            warning_box(
+                "A measurement is under way on this server (the page Compare), and a run takes time from what is "
+                "measured. Wait for its end, or stop it there, before you run anything here.",
+                ":material/speed:",
+            )
     finished = run is not None and run.finished
     result = live_view(
         run.id if run else None,
@@ -44,7 +52,7 @@ def page() -> None:
             run_exports(run.id, key="run")
             where_drafts_fail(run.id, key="run")
         elif run.save_error:
-            st.warning(f"This run is not in the history. {run.save_error}", icon=":material/save:")
+            warning_box(f"This run is not in the history. {run.save_error}", ":material/save:")
 
 
 def _buttons(run: LiveRun | None, chosen: Settings) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box
 from engine.deleted_runs import KEPT_DAYS, DeletedRun, size
 from engine.errors import DraftscopeError
 from engine.store import RunStore
@@ -59,6 +60,6 @@ def _do(action: Callable[[], int]) -> None:
     try:
         action()
     except DraftscopeError as failure:
-        st.error(str(failure), icon=":material/block:")
+        error_box(str(failure))
     else:
         st.rerun()

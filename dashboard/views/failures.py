@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard.boxes import error_box
 from dashboard.charts import kinds_chart, positions_chart
 from dashboard.components.shaded import shaded_text
 from dashboard.frames import kinds_frame, positions_frame, proposals_frame
@@ -34,7 +35,7 @@ def where_drafts_fail(run_id: str, *, key: str) -> None:
         try:
             found = run_failures(run_id)
         except DraftscopeError as failure:
-            st.error(str(failure), icon=":material/block:")
+            error_box(str(failure))
             return
         if not found.kinds:
             st.info("This run drafted nothing, so no draft could fail.", icon=":material/info:")

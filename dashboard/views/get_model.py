@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box
 from dashboard.controls import REAL_MODEL
 from dashboard.downloads import Download, download, start_download
 from engine.models import catalog
@@ -32,7 +33,7 @@ def offer_model() -> None:
             "Until then the embedded pair is here to play with."
         )
         if current and current.error:
-            st.error(current.error, icon=":material/cloud_off:")
+            error_box(current.error, ":material/cloud_off:")
         st.button("Get SmolLM2-135M", icon=":material/download:", on_click=_fetch, key="get")
 
 

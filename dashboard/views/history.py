@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import streamlit as st
 
+from dashboard.boxes import error_box, warning_box
 from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
 from dashboard.frames import runs_frame
@@ -49,15 +50,15 @@ def page() -> None:
         used = store.storage()
         deleted = store.deleted()
     except DraftscopeError as failure:
-        st.error(str(failure), icon=":material/database_off:")
+        error_box(str(failure), ":material/database_off:")
         return
     linked_run()
     import_runs()
     undo_bar(deleted)
     if unreadable:
-        st.warning(
+        warning_box(
             f"{len(unreadable)} of the runs cannot be read by this version of Draftscope: {', '.join(unreadable[:5])}",
-            icon=":material/question_mark:",
+            ":material/question_mark:",
         )
     if runs:
         _runs(runs)

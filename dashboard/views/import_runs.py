@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box
 from dashboard.plain_text import plain
 from engine.errors import DraftscopeError
 from engine.import_jsonl import LONGEST_LINE, MOST_BYTES, read_runs
@@ -28,7 +29,7 @@ def import_runs() -> None:
         try:
             added = RunStore().add(read_runs(iter(lambda: file.readline(LONGEST_LINE + 1), b""), file.name))
         except DraftscopeError as failure:
-            st.error(plain(str(failure)), icon=":material/block:")
+            error_box(str(failure))
             return
     state.notice(f"Imported {len(added)} run{'' if len(added) == 1 else 's'}.")
     state.next_upload()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box
 from engine.errors import DraftscopeError
 from engine.store import RunStore, StoredRun
 
@@ -33,11 +34,11 @@ def label_form(selected: Sequence[StoredRun], runs: Sequence[StoredRun]) -> None
             return
         taken_off = set(shared) - set(tags)
         try:
-            for run in selected:
-                kept = [tag for tag in run.tags if tag not in taken_off]
-                RunStore().label(run.id, tags=[*kept, *tags], note=note)
+            RunStore().label_all(
+                {run.id: [*(tag for tag in run.tags if tag not in taken_off), *tags] for run in selected}, note=note
+            )
         except DraftscopeError as failure:
-            st.error(str(failure), icon=":material/block:")
+            error_box(str(failure))
         else:
             st.rerun()
 
@@ -50,7 +51,7 @@ def delete_button(selected: Sequence[StoredRun]) -> None:
     try:
         RunStore().delete(run_ids)
     except DraftscopeError as failure:
-        st.error(str(failure), icon=":material/block:")
+        error_box(str(failure))
         return
     state.remember_deleted(run_ids)
     st.rerun()

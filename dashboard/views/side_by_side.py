@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from dashboard.boxes import error_box
 from dashboard.components.live import live_view
 from dashboard.frames import pairs_frame
 from engine.errors import DraftscopeError
@@ -24,7 +25,7 @@ def side_by_side(left_id: str, right_id: str) -> None:
     try:
         left, right = RunStore().get(left_id, exact=True), RunStore().get(right_id, exact=True)
     except DraftscopeError as failure:
-        st.error(str(failure), icon=":material/block:")
+        error_box(str(failure))
         return
     st.divider()
     settings = setting_pairs(left.spec, right.spec)

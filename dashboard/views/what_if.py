@@ -7,9 +7,10 @@ from typing import Any
 
 import streamlit as st
 
+from dashboard.boxes import error_box, warning_box
 from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
-from dashboard.views.comparison import escaped
+from dashboard.plain_text import plain
 from engine.bench.costs import Costs
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
@@ -81,14 +82,14 @@ def _sources(comparison: LiveComparison | None) -> dict[str, Source]:
         for name, rows in families_of(comparison.result).items():
             sources[f"this comparison: {name}"] = Source(rows, comparison.settings)
     try:
-        runs = RunStore().runs()
+        runs, _ = RunStore().listing()
     except DraftscopeError:
         runs = []
     drafted = [run for run in runs if run.record.get("per_token_acceptance") is not None]
     for run in drafted[:MOST_RUNS]:
         spec = run.spec
         row = {**run.record, "name": spec.drafter, "drafter": spec.drafter, "draft_length": spec.draft_length}
-        label = f"run of {run.created_at[:19]}: {spec.target}, {spec.drafter} {spec.draft_length}"
+        label = f"run of {run.created_at[:19]}: {spec.target}, {spec.drafter} {spec.draft_length} ({run.id})"
         sources[label] = Source([{**row, "speed_up": None}], CompareSettings((spec,), (Prompt("1", spec.prompt),)))
     return sources
 
@@ -98,18 +99,20 @@ def _measure(source: Source, live: LiveCosts | None) -> None:
         _progress(live)
         return
     if live and live.work.error:
-        st.warning(escaped(live.work.error), icon=":material/timer_off:")
+        warning_box(live.work.error, ":material/timer_off:")
     spec = source.settings.specs[0]
     if st.button(
         "Measure the costs",
         icon=":material/timer:",
         key="what_if_measure",
-        help=f"Times calls of {spec.target} for 1 to 17 tokens and proposals of {source.drafter}, each by itself.",
+        help=plain(
+            f"Times calls of {spec.target} for 1 to 17 tokens and proposals of {source.drafter}, each by itself."
+        ),
     ):
         try:
             comparisons.start_costs(source.key, source.settings, source.drafter)
         except DraftscopeError as failure:
-            st.error(str(failure), icon=":material/block:")
+            error_box(str(failure))
         else:
             st.rerun()
 
@@ -136,6 +139,8 @@ def _show(source: Source, costs: Costs, name: str) -> None:
         )
     found = family_prediction(source.rows, costs, **supposed)
     with left:
+        if found.get("simulated"):
+            st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
         st.plotly_chart(prediction_chart(found), key="prediction_chart")
         st.markdown(
             f"Best draft length **{found['best_length']}**, predicted **{found['best_speed_up']:.2f}x**. The theory is "
@@ -143,7 +148,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
         )
         for point in found["points"]:
             st.markdown(
-                f"{escaped(point['name'])}: measured {point['measured']:.2f}x, predicted {point['predicted']:.2f}x; "
+                f"{plain(point['name'])}: measured {point['measured']:.2f}x, predicted {point['predicted']:.2f}x; "
                 f"{point['words']}."
             )
 

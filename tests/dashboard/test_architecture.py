@@ -1,4 +1,4 @@
-"""The page shows what the engine computed, and widgets and session state are read in one place each."""
+"""The page shows what the engine computed, session state is held in one module, and trouble is told as plain text."""
 
 import ast
 from pathlib import Path
@@ -21,6 +21,14 @@ def test_what_shows_figures_computes_none(name):
         called = node.func if isinstance(node, ast.Call) else None
         word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
         assert word not in {"sum", "mean", "median", "agg", "cumsum", "rolling", "ratio", "Tally"}, f"{name}: {word}"
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"boxes.py"}))
+def test_boxes_that_tell_of_trouble_are_drawn_in_one_module(name):
+    """There the text is made plain, whoever it is from."""
+    for node in ast.walk(ast.parse(FILES[name])):
+        if isinstance(node, ast.Call):
+            assert ast.unparse(node.func) not in {"st.error", "st.warning", "st.exception"}, f"{name}:{node.lineno}"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -44,19 +45,20 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    home = tmp_path_factory.mktemp("served")
+@contextmanager
+def served(home, base=""):
+    """The address of a server of its own."""
+    options = ["--server.baseUrlPath", base] if base else []
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port)],
+        [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port), *options],
         cwd=ROOT,
         env={**os.environ, "DRAFTSCOPE_HOME": str(home)},
         stdout=subprocess.DEVNULL,
     )
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{port}" + (f"/{base}" if base else "")
     try:
         for _ in range(150):
             try:
@@ -64,10 +66,17 @@ def server(tmp_path_factory):
                 break
             except OSError:
                 time.sleep(0.2)
-        yield address, home
+        yield address
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("served")
+    with served(home) as address:
+        yield address, home
 
 
 @pytest.fixture
@@ -162,6 +171,22 @@ def test_nothing_is_wider_than_the_screen(page, server, width):
     start(page, address, "max_tokens=60")
     wait_for_state(page, "finished")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_works_behind_a_base_path(page, tmp_path):
+    with served(tmp_path, "tools") as address:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        start(page, address, "max_tokens=20&seed=4")
+        wait_for_state(page, "finished")
+        page.wait_for_function(f"() => {LIVE}.querySelectorAll('.js-plotly-plot').length === 4", timeout=60_000)
+        page.get_by_role("button", name="One step back").click()
+        page.wait_for_function(f"() => {LIVE}.dataset.state === 'replay' && !{LIVE}.matches('.awaits-figures')")
+        page.get_by_role("button", name="Copy a link to this step").click()
+        page.wait_for_function(f"() => {LIVE}.querySelector('.player-words').textContent === 'link copied'")
+        run_id = page.evaluate(f"() => {LIVE}.dataset.run")
+        assert page.evaluate("() => navigator.clipboard.readText()").startswith(f"{address}/history?run={run_id}&step=")
+        assert b"draftscope:runs_total" in urlopen(f"{address}/metrics").read()
+    assert page.errors == []
 
 
 PANEL = f"{LIVE}?.querySelector('.explain')"

@@ -8,10 +8,12 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.comparisons import Busy, comparisons
 from dashboard.runner import registry
+from dashboard.views import what_if
 from engine import RunSpec, RunStore, build
 from engine.bench.prompts import Prompt
 from engine.compare.run import CompareSettings
 from engine.errors import SettingError
+from tests.dashboard.test_pages import SCRIPT
 
 PAIR = {"temperature": "0.0", "max_tokens": "24", "target_ms": "20", "draft_ms": "2"}
 BASE = RunSpec(temperature=0.0, max_tokens=24, target_call_seconds=0.02, draft_call_seconds=0.002, agreement=1.0)
@@ -120,7 +122,7 @@ def test_a_broken_prompt_set_is_told_in_a_sentence(content, told):
     app.segmented_control(key="compare_prompts").set_value("A prompt set").run()
     assert "choose a file" in app.error[0].value
     app.file_uploader(key="compare_file").upload("prompts.jsonl", content, "text/plain").run()
-    assert told in app.error[0].value
+    assert told in app.error[0].value.replace("\\", "")
     assert app.button(key="compare_go").disabled
     assert not app.exception
 
@@ -180,6 +182,35 @@ def test_a_run_that_goes_on_beside_the_measurement_is_warned_of():
     run.stop()
     run.join(10)
     assert not any("A run is under way" in text for text in words(page()))
+
+
+def test_a_measurement_that_goes_on_beside_a_run_is_warned_of():
+    def warnings():
+        return [box.value for box in AppTest.from_file(SCRIPT, default_timeout=60).run().warning]
+
+    assert warnings() == []
+    comparisons.start(CompareSettings((LONG,), PROMPTS), "tab")
+    assert any("A measurement is under way" in text for text in warnings())
+    comparisons.stop_all(20)
+    assert warnings() == []
+
+
+def test_a_measured_run_is_not_called_a_warm_up():
+    comparison = comparisons.start(CompareSettings((LONG,), PROMPTS), "tab")
+    told = []
+    until(lambda: told.append(json.loads(comparison.since([]))) or any(lane["run"] for lane in told[-1]["lanes"]))
+    begun = json.loads(comparison.since([]))
+    assert (begun["done"], begun["doing"]) == (0, "measuring")
+    assert all(answer["doing"] != "measuring" for answer in told[:-1])
+
+
+def test_lanes_keep_nothing_for_a_replay():
+    comparison = comparisons.start(CompareSettings((BASE,), PROMPTS, repeats=1), "tab")
+    comparison.work.join(30)
+    for lane in comparison.lanes:
+        assert len(lane.shown.log) > 0
+        assert json.loads(lane.shown.log.figures_since(0))["rows"] == []
+        assert lane.shown.log.step(0) is None
 
 
 def test_settings_that_cannot_be_used_start_nothing():
@@ -242,6 +273,36 @@ def test_what_if_of_a_saved_run():
     app.run()
     assert any("Best draft length" in text.value for text in app.markdown)
     assert not app.exception
+
+
+def test_runs_that_look_alike_are_sources_of_their_own():
+    spec = RunSpec(**{**BASE_FIELDS, "prompt": "The draft"})
+    run_ids = []
+    for _ in range(2):
+        with RunStore().begin(spec) as writer:
+            for event in build(spec).events():
+                writer.add(event)
+        run_ids.append(writer.run_id)
+    options = page().selectbox(key="what_if_source_").options
+    assert [option.partition("(")[2] for option in options] == [f"{run_id})" for run_id in reversed(run_ids)]
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_what_if_from_a_made_up_clock_says_so(monkeypatch, simulated):
+    predicted = what_if.family_prediction
+    monkeypatch.setattr(
+        what_if, "family_prediction", lambda *one, **more: predicted(*one, **more) | {"simulated": simulated}
+    )
+    with RunStore().begin(spec := RunSpec(**{**BASE_FIELDS, "prompt": "The draft"})) as writer:
+        for event in build(spec).events():
+            writer.add(event)
+    app = page()
+    app.button(key="what_if_measure").click().run()
+    [costs] = comparisons._costs.values()
+    costs.work.join(60)
+    app.run()
+    assert not app.exception
+    assert ("SIMULATED" in "".join(text.value for text in app.markdown)) == simulated
 
 
 BASE_FIELDS = {

@@ -1,7 +1,9 @@
 """The log of a run as the page reads it."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
+
+import pytest
 
 from dashboard.event_log import MOST_ENTRIES, EventLog
 from engine import Drafted, Figures, RunSpec, Started, Step, Tally, build
@@ -99,6 +101,32 @@ def test_a_step_is_explained_on_demand_with_six_digits():
         ]
         assert told["choice"]["target_entropy"] == float(f"{step.evidence.choice.target_entropy:.6g}")
     assert log.step(len(events)) is None
+
+
+@pytest.mark.parametrize(
+    ("accept_prob", "draw"), [(0.52340012, 0.52340043), (1.0, 0.99999999), (1.2345678e-6, 1.2345679e-6)]
+)
+def test_a_draw_and_what_it_is_held_against_are_told_apart(accept_prob, draw):
+    log, events = filled_log(max_tokens=4, drafter="model")
+    step = next(event for event in events if isinstance(event, Step) and event.decisions[0].draw is not None)
+    decision = replace(step.decisions[0], accept_prob=accept_prob, draw=draw)
+    log.add(replace(step, index=99, decisions=(decision,)))
+    told = json.loads(log.step(99))["positions"][0]
+    [entry] = [entry for entry in json.loads(log.since(0))["entries"] if entry[:2] == ["step", 99]]
+    for kept, drawn in ((told["accept_prob"], told["draw"]), entry[2][0][9:11]):
+        assert (kept < drawn) == (accept_prob < draw)
+        assert kept != drawn
+        assert len(str(drawn)) < 14
+
+
+def test_a_log_that_is_not_replayed_tells_the_same_and_keeps_less():
+    log, events = filled_log(max_tokens=12, seed=3)
+    bare = EventLog(replayed=False)
+    for event in events:
+        bare.add(event)
+    assert bare.since(0) == log.since(0)
+    assert bare.step(0) is None
+    assert json.loads(bare.figures_since(0))["rows"] == []
 
 
 def test_a_step_is_explained_by_the_rule_of_its_run():

@@ -16,6 +16,7 @@ from dashboard.views.exports import export_menu, run_exports
 from engine import RunSpec, RunStore, build, measure
 from engine.deleted_runs import size
 from engine.failures import failures
+from engine.run_labels import MOST_TAGS
 from engine.side_by_side import setting_pairs
 from tests.dashboard.test_pages import SCRIPT
 from tests.engine.kept_runs import EVENTS, write
@@ -227,6 +228,18 @@ def test_tags_of_several_runs_are_added_and_taken_off_each(page, monkeypatch):
     assert not page.exception
     assert RunStore().get(first).tags == ("own", "new")
     assert RunStore().get(second).tags == ("new",)
+
+
+def test_tags_that_one_of_several_runs_cannot_take_are_written_on_none(page, monkeypatch):
+    full, empty = saved(seed=1), saved(seed=2)
+    RunStore().label(full, tags=map(str, range(MOST_TAGS)))
+    select(monkeypatch, 0, 1)
+    page.run()
+    page.multiselect(key=f"tags {empty} {full}").set_value(["new"])
+    [save] = [button for button in page.button if button.label == "Save"]
+    save.click().run()
+    assert f"a run can have {MOST_TAGS}" in page.error[0].value
+    assert RunStore().get(empty).tags == ()
 
 
 def test_two_selected_runs_stand_side_by_side_with_what_differs_marked(page, monkeypatch):

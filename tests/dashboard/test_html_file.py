@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.components.live import asset
+from dashboard.components.live import SCRIPTS, asset
 from dashboard.html_file import html_file
 from engine import Finished, RunSpec, RunStore, Started, Step, Tally, build
 from engine.values import Decision, Drafted
@@ -157,7 +157,7 @@ def test_a_token_tells_its_story_in_the_file(opened):
     spec = RunSpec(prompt="The draft", max_tokens=60, seed=3)
     events = list(build(spec).events())
     page = opened(html_file(saved(spec, events), events))
-    page.locator(".stream .token.rejected").first.click()
+    page.locator(".stream .token.rejected").first.hover()
     assert "acceptance probability" in page.locator(".tooltip").inner_text()
     assert page.locator(".plot svg").count() == 4
     assert page.said == []
@@ -194,6 +194,21 @@ def test_a_run_without_a_good_end_opens_too(opened, how):
 
 
 @pytest.mark.browser
+def test_a_run_that_goes_on_is_not_called_interrupted(opened):
+    events = list(sample_events(6))
+    with RunStore().begin(RunSpec(prompt="so")) as writer:
+        for event in events[:6]:
+            writer.add(event)
+        going_on = RunStore().get(writer.run_id)
+    page = opened(html_file(going_on, events[:6]))
+    words = page.inner_text("body")
+    assert "Still going on when this file was made" in words
+    assert "Interrupted" not in words
+    assert "Still going on" not in opened(html_file(going_on, events)).inner_text("body")  # it ended meanwhile
+    assert page.said == []
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1300])
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_the_file_fits_the_screen_in_both_themes(opened, width, scheme):
@@ -207,6 +222,63 @@ def test_the_file_fits_the_screen_in_both_themes(opened, width, scheme):
     height = page.evaluate("() => document.documentElement.scrollHeight")
     page.wait_for_timeout(300)
     assert page.evaluate("() => document.documentElement.scrollHeight") == height
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("target_seconds", "recording"), [(0.0, 1), (0.01, 0)])
+def test_the_time_of_recording_is_told_where_it_was_measured(opened, target_seconds, recording):
+    spec = RunSpec(prompt="The draft", max_tokens=20, seed=3, probe=4, target_call_seconds=target_seconds)
+    events = list(build(spec).events())
+    page = opened(html_file(saved(spec, events), events))
+    page.locator(".stream .token.accepted").first.click()
+    page.wait_for_selector(".explain .alternatives")
+    assert page.get_by_text("Recording this took").count() == recording
+
+
+@pytest.mark.browser
+def test_what_the_naive_rule_tests_is_not_called_a_probability(opened):
+    spec = RunSpec(prompt="The draft", max_tokens=20, seed=3, probe=4, rule="naive")
+    events = list(build(spec).events())
+    page = opened(html_file(saved(spec, events), events))
+    page.locator(".stream .token").first.click()
+    page.wait_for_selector(".explain .alternatives")
+    heads = page.locator(".explain-positions th").all_inner_texts()
+    assert "the rule's test" in [head.lower() for head in heads]
+
+
+@pytest.mark.browser
+def test_a_draw_and_the_threshold_that_it_just_missed_do_not_look_alike(opened):
+    close = {"accept_prob": 0.52340012, "draw": 0.52340043}
+    spec = RunSpec(prompt="The draft", max_tokens=20, seed=3, probe=4)
+    events = [
+        replace(event, decisions=(replace(event.decisions[0], **close), *event.decisions[1:]))
+        if isinstance(event, Step) and event.decisions[0].outcome == "rejected" else event
+        for event in build(spec).events()
+    ]  # fmt: skip
+    page = opened(html_file(saved(spec, events), events))
+    page.locator(".stream .token.rejected[data-position='0']").first.click()
+    assert page.locator(".draw-number").first.inner_text() == "0.5234004 ≥ 0.5234001"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("0.5", "0.5000"), ("0.99997", "0.99997"), ("0.9999996", "0.9999996"), ("1", "1.0000"), ("0", "0.0000"),
+        ("0.00001", "1.0e-5"), ("null", "n/a"), ("0.52341, 0.52342", "0.52341"), ("0.5, 0.5", "0.5000"),
+        ("0.0000123, 0.0000124", "1.23e-5"), ("1, 0.99999", "1.00000"),
+    ],
+)  # fmt: skip
+def test_a_probability_has_the_digits_that_it_needs(page, given, words):
+    page.add_script_tag(content=asset("words.js"))
+    assert page.evaluate(f"probability({given})") == words
+
+
+def test_the_scripts_of_the_file_share_one_scope_without_a_clash():
+    script = "\n".join(map(asset, (*SCRIPTS, "svg_plots.js", "file.js")))
+    names = re.findall(r"^(?:export default )?(?:async )?(?:function|class|const|let) (\w+)", script, re.MULTILINE)
+    assert len(names) > 100
+    assert sorted(names) == sorted(set(names))
 
 
 def test_the_file_has_the_colours_of_the_page():

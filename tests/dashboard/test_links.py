@@ -1,15 +1,18 @@
 """Links: to a run at a step, and to the settings of the sidebar. Whoever made them is not trusted."""
 
 import json
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from dashboard.plain_text import plain
 from dashboard.runner import registry
 from dashboard.settings_link import LONGEST_LINK, address_of, read_spec
 from engine import RunSpec, RunStore
 from engine.errors import DraftscopeError
+from tests.dashboard.test_compare import page as compare_page
 from tests.dashboard.test_pages import live_data, no_run_left, opened, run_of, saved
 
 __all__ = ["no_run_left"]
@@ -58,6 +61,43 @@ def test_the_link_that_the_sidebar_offers_opens_the_same_settings():
     assert (spec.max_tokens, spec.seed, spec.prompt) == (17, 5, "The draft model")
 
 
+def links_of(spec):
+    """What the place for a link to these settings shows: the link, or why there is none."""
+
+    def script(text):
+        from dashboard.views.links import settings_link
+        from engine import RunSpec
+
+        settings_link(RunSpec.from_json(text), key="test")
+
+    app = AppTest.from_function(script, args=(spec.to_json(),), default_timeout=30).run()
+    assert not app.exception
+    return [code.value for code in app.code], [box.value for box in (*app.text, *app.caption)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"target": "/home/somebody/models/x.gguf"}, "no files"),
+        ({"drafter": "model:/home/somebody/models/x.gguf"}, "no files"),
+        ({"target_call_seconds": 0.0005}, "whole milliseconds"),
+        ({"prompt": "x" * LONGEST_LINK}, "characters long"),
+    ],
+)
+def test_a_link_that_could_not_be_opened_is_not_offered(changes, words):
+    links, [told] = links_of(replace(SPEC, **changes))
+    assert links == []
+    assert "There is no link to these settings" in told
+    assert words in told
+
+
+def test_a_link_to_a_run_with_another_probe_says_what_it_will_be():
+    [link], told = links_of(replace(SPEC, probe=32))
+    assert "?spec=" in link
+    assert any("kept 32 alternatives" in words and "it will be 8" in words for words in told)
+    assert not any("alternatives" in words for words in links_of(replace(SPEC, probe=8))[1])
+
+
 def changed(**changes):
     return json.dumps(json.loads(SPEC.to_json()) | changes)
 
@@ -102,8 +142,9 @@ def test_a_link_with_wrong_settings_says_so_and_changes_nothing(text, words):
     assert not registry._runs
 
 
-def test_what_a_link_says_is_shown_as_text():
-    app = opened(spec=changed(target="![x](http://example.org/x.png)"))
+@pytest.mark.parametrize("page", [opened, compare_page])
+def test_what_a_link_says_is_shown_as_text(page):
+    app = page(spec=changed(target="![x](http://example.org/x.png)"))
     assert "\\!\\[x\\]\\(http\\:" in app.error[0].value
     assert plain("a_b *c*\n# d") == "a\\_b \\*c\\* \\# d"
 

@@ -171,3 +171,25 @@ def test_the_link_to_a_step_opens_it(page, server):
     assert link == f"{address}/history?run={run_id}&step=6"
     page.goto(link)
     page.wait_for_function(f"() => {LIVE}?.dataset.run === '{run_id}' && {LIVE}.dataset.step === '6'", timeout=60_000)
+
+
+def test_figures_that_cannot_be_fetched_are_not_asked_for_again_at_once(page, server):
+    address, home = server
+    spec = RunSpec(prompt="The draft", max_tokens=40, seed=3)
+    run_id = keep(home, spec, list(build(spec).events()))
+    asked = []
+
+    def refuse(route):
+        asked.append(route.request.url)
+        route.fulfill(status=503, json={"error": "the history is busy"})
+
+    page.route("**/figures?*", refuse)
+    open_run(page, address, run_id, 6)
+    for step in (5, 4, 3):
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function(f"() => {LIVE}.dataset.step === '{step}'")
+    page.wait_for_timeout(1500)
+    assert 1 <= len(asked) <= 2  # the second one is due after four seconds
+    page.unroute("**/figures?*")
+    shows(page, 3)
+    assert page.errors == []

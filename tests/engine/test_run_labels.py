@@ -31,6 +31,23 @@ def test_awkward_text_comes_back(store):
     assert run.note == '=1+1\n"quoted" \U0001f600'
 
 
+def test_several_runs_are_labelled_all_or_none(store):
+    first, second = (write(store, EVENTS) for _ in range(2))
+
+    def labels():
+        return [(store.get(run_id).tags, store.get(run_id).note) for run_id in (first, second)]
+
+    store.label_all({first: ["a"], second: ["b"]})
+    assert labels() == [(("a",), ""), (("b",), "")]
+    with pytest.raises(RunNotFound):
+        store.label_all({first: ["c"], "zz": ["c"], second: ["c"]}, note="x")
+    with pytest.raises(SettingError):
+        store.label_all({first: ["c"], second: ["c,d"]}, note="x")
+    assert labels() == [(("a",), ""), (("b",), "")]
+    store.label_all({first: None, second: []}, note="both")
+    assert labels() == [(("a",), "both"), ((), "both")]
+
+
 def test_a_run_under_way_can_be_labelled(store):
     with store.begin(SPEC) as writer:
         store.label(writer.run_id, tags=["live"], note="so far so good")
