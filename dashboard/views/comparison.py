@@ -11,6 +11,7 @@ import streamlit as st
 
 from dashboard.compare_charts import category_chart, speed_up_chart, time_chart
 from dashboard.plain_text import plain
+from engine.bench.machine import busy_words
 from engine.bench.verdict import estimate_text
 from engine.compare.export import comparison_csv, comparison_runs_csv
 from engine.csv_text import to_bytes
@@ -67,11 +68,7 @@ def _circumstances(result: Mapping[str, Any]) -> None:
                 color="orange",
             )
         if result["busy"]:
-            st.badge(
-                f"BUSY: the load average was {result['load_before']:.1f} at the start; quiet machines measure better",
-                icon=":material/speed:",
-                color="orange",
-            )
+            st.badge(busy_words(result), icon=":material/speed:", color="orange")
         if result["simulated"]:
             st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
 

@@ -64,7 +64,7 @@ def _text(left: StoredRun, right: StoredRun) -> str:
     shared = first_difference(left.record["ids"], right.record["ids"])
     if shared is None:
         return "Both emitted the same tokens."
-    return f"Their texts part at token {shared}, counted from 0."
+    return f"Their texts part at token {shared}."
 
 
 def _title(run: StoredRun) -> str:

@@ -155,7 +155,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
 
 def _suppose(source: Source, costs: Costs, name: str) -> dict[str, Any]:
     """The sliders; what is not supposed is as measured."""
-    draft = costs.draft[source.drafter]
+    draft = costs.draft[source.rows[0].get("proposal") or source.drafter]
     longest = max(source.rows, key=lambda row: row["draft_length"])
     supposed: dict[str, Any] = {}
     measured = float(longest["per_token_acceptance"])
