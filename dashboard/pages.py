@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard import state
+from dashboard.settings_link import SIDEBAR
 from dashboard.views import compare, decode, history
 
 HERE = Path(__file__).parent
@@ -17,7 +18,7 @@ decode_page = st.Page(decode.page, title="Decode", icon=":material/play_circle:"
 compare_page = st.Page(compare.page, title="Compare", icon=":material/balance:", url_path="compare")
 history_page = st.Page(history.page, title="History", icon=":material/history:", url_path="history")
 chosen = st.navigation([decode_page, compare_page, history_page], position="top")
-link = state.link()
-if chosen is decode_page and link and link.step:  # a link to a step of a run that is not this tab's own
-    st.switch_page(history_page, query_params={"run": link.run, "step": link.step})
+state.keep_widgets(chosen.url_path, SIDEBAR)
+if chosen is decode_page and (link := state.take_link()):  # to a run that is not this tab's own
+    st.switch_page(history_page, query_params={"run": link.run, **({"step": link.step} if link.step else {})})
 chosen.run()

@@ -16,7 +16,7 @@ from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
 from engine.spec import RunSpec, check
 
-__all__ = ["BOUNDS", "OWN_TEXT", "address_of", "read_spec", "widgets_of"]
+__all__ = ["BOUNDS", "OWN_TEXT", "SIDEBAR", "address_of", "read_spec", "widgets_of"]
 
 OWN_TEXT = "My own text"
 LONGEST_LINK = 20_000
@@ -35,6 +35,12 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_ms": (0, 10_000),
 }
 """What the sidebar's widgets go from and to."""
+
+SIDEBAR = (
+    *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "stand_back", "explain", "stop_at",
+    "drafter", "example_", "prompt_",
+)  # fmt: skip
+"""How the keys of its widgets begin."""
 
 
 def address_of(spec: RunSpec) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "fetching",
     "fill",
     "forget_deleted",
+    "keep_widgets",
     "last_deleted",
     "link",
     "next_upload",
@@ -41,6 +42,7 @@ __all__ = [
     "show_comparison",
     "step_of",
     "take_fetching",
+    "take_link",
     "take_notice",
     "take_spec",
     "upload_key",
@@ -70,6 +72,7 @@ def remember() -> None:
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
         state.link = Link(address["run"], address.get("step", "")) if address.get("run") else None
+        state.link_is_new = state.link is not None
         state.spec_link = address.get("spec", "")
         if "spec" in address:
             del address["spec"]  # it is in the sidebar from here on, and may be changed there
@@ -99,6 +102,22 @@ def link() -> Link | None:
     """The run and the step of the link that was opened, unless it is this tab's own run."""
     opened: Link | None = st.session_state.get("link")
     return opened if opened and opened.run != st.session_state.get("run") else None
+
+
+def take_link() -> Link | None:
+    """The same, once: whoever goes back to the page that it leads away from stays there."""
+    return link() if st.session_state.pop("link_is_new", False) else None
+
+
+def keep_widgets(page: str, prefixes: tuple[str, ...]) -> None:
+    """Hold on to the values of shared widgets, whose keys begin so, where the page is another than before.
+
+    Streamlit gives every page widgets of its own, which begin anew; what the session holds is kept.
+    """
+    session = st.session_state
+    if session.get("page", page) != page:
+        session.update({key: session[key] for key in session if str(key).startswith(prefixes)})
+    session.page = page
 
 
 def close_link() -> None:

@@ -12,6 +12,7 @@ from dashboard.components.live import live_view
 from dashboard.controls import PROBE
 from dashboard.settings_link import address_of, read_spec
 from dashboard.views.exports import run_exports
+from dashboard.views.failures import where_drafts_fail
 from engine.errors import DraftscopeError
 from engine.spec import RunSpec
 from engine.store import RunStore
@@ -66,4 +67,6 @@ def linked_run() -> None:
         warning_box(f"The link asks for step {step}; the run has {n_steps}. It is shown at its end.", ":material/link:")
     run_exports(run.id, key="linked_run")
     live_view(run.id, mode="review", finished=True, step=step, key="linked_view")
+    if run.state != "running":
+        where_drafts_fail(run.id, key="linked")
     st.divider()

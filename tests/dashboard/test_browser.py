@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from dashboard.settings_link import address_of
 from engine import RunSpec, RunStore, Step, build
 from engine.explain import explain
 from engine.failures import failures
@@ -376,4 +377,20 @@ def test_a_comparison_fills_its_lanes_and_ends_in_a_verdict(page, server):
     assert others == [plain, plain]
     page.get_by_text("model 4 helps: ").wait_for()
     page.get_by_text("the same text: all ids are equal").first.wait_for()
+    assert page.errors == []
+
+
+def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
+    address, _ = server
+    page.goto(address + address_of(RunSpec(prompt="Hello there", draft_length=7, temperature=0.0)))
+    for name in ("Compare", "Decode"):
+        page.get_by_role("button", name="Run" if name == "Compare" else "Compare", exact=True).wait_for()
+        page.get_by_role("link", name=name).click()
+    page.get_by_role("button", name="Run", exact=True).wait_for()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    assert page.locator("[data-testid=stSlider]", has_text="Draft length").inner_text().split() == [
+        "Draft",
+        "length",
+        "7",
+    ]
     assert page.errors == []

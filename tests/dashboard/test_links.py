@@ -38,13 +38,19 @@ def linked(spec):
     ],
 )
 def test_a_link_fills_the_sidebar_and_runs_nothing(spec):
+    before = set(registry._runs)
     app = linked(spec)
     assert not app.exception
     assert not app.error
     assert live_data(app)["run"] is None
-    assert not registry._runs
+    assert set(registry._runs) == before
     app.button(key="go").click().run()
     assert run_of(app).spec == spec
+
+
+def test_an_address_without_its_owner_opens_the_run():
+    run_id = saved()
+    assert live_data(opened(run=run_id))["run"] == run_id
 
 
 def test_a_link_is_taken_once_so_that_settings_may_be_changed():
