@@ -388,9 +388,6 @@ def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
         page.get_by_role("link", name=name).click()
     page.get_by_role("button", name="Run", exact=True).wait_for()
     page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
-    assert page.locator("[data-testid=stSlider]", has_text="Draft length").inner_text().split() == [
-        "Draft",
-        "length",
-        "7",
-    ]
+    slider = page.locator("[data-testid=stSlider]", has_text="Draft length")
+    assert slider.inner_text().split()[:3] == ["Draft", "length", "7"]
     assert page.errors == []
