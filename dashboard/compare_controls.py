@@ -13,7 +13,8 @@ from engine.compare.choices import MOST_CONFIGURATIONS
 from engine.compare.run import CompareSettings, plan_of
 from engine.errors import DraftscopeError, PromptError
 from engine.lengths import MAX_DRAFT_LENGTH
-from engine.spec import RULES, RunSpec
+from engine.rules import RULES
+from engine.spec import RunSpec
 
 __all__ = ["CompareChoice", "compare_controls"]
 

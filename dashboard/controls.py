@@ -14,12 +14,14 @@ from dashboard import examples, state
 from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
 from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
+from engine.build import check
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
-from engine.spec import RULES, RunSpec, check
+from engine.rules import RULES
+from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
 

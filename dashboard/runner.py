@@ -17,8 +17,9 @@ from typing import TypeVar
 from dashboard.event_log import EventLog
 from dashboard.pace import Pace
 from dashboard.telemetry import metrics
+from engine.build import build
 from engine.errors import DraftscopeError
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.store import RunStore, new_run_id
 from engine.values import Drafted, Event, Step
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from engine.build import check
 from engine.errors import SettingError
 from engine.heads import has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
-from engine.spec import RunSpec, check
+from engine.spec import RunSpec
 
 __all__ = ["BOUNDS", "OWN_TEXT", "SIDEBAR", "address_of", "read_spec", "widgets_of"]
 

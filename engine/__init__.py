@@ -14,6 +14,7 @@ Examples
 """
 
 from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.build import BuiltRun, build
 from engine.decode import decode
 from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
 from engine.errors import DraftscopeError
@@ -26,7 +27,7 @@ from engine.models.callable import CallableModel
 from engine.models.catalog import load
 from engine.report import Report
 from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
-from engine.spec import BuiltRun, RunSpec, build
+from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import (
     Decision,

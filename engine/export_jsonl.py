@@ -40,7 +40,8 @@ def run_jsonl(run: StoredRun, events: Iterable[Event]) -> Iterator[str]:
 
     Examples
     --------
-    >>> from engine.spec import RunSpec, build
+    >>> from engine.build import build
+    >>> from engine.spec import RunSpec
     >>> from engine.stored_run import StoredRun
     >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=3)
     >>> run = StoredRun("a1", "2026-01-01T00:00:00+00:00", "finished", spec, {}, {})

@@ -103,7 +103,7 @@ def read_runs(lines: Iterable[bytes], name: str) -> list[ImportedRun]:
     Examples
     --------
     >>> from engine.export_jsonl import run_jsonl
-    >>> from engine.spec import build
+    >>> from engine.build import build
     >>> from engine.stored_run import StoredRun
     >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=3)
     >>> run = StoredRun("a1", "2026-01-01T00:00:00+00:00", "finished", spec, {}, {})

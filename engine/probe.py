@@ -77,7 +77,7 @@ class Probe:
         draw = noise.uniform(start + position, Purpose.ACCEPT)
         test = tested(token, draft=draft_law, target=target_law, draw=draw)
         if not test.accepted:
-            token = residual(target_law, draft_law).draw(noise.uniform(start + position, Purpose.TARGET))
+            token = noise.draw(residual(target_law, draft_law), start + position, Purpose.TARGET)
         return ExactTest(test.accept_prob, draw, test.accepted, token, self._text(draft.tokens[:position], token))
 
     def _choice(self, draft: Draft, rows: Rows, verdict: Verdict, noise: Noise, start: int) -> Choice:

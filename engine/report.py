@@ -22,7 +22,8 @@ class Report:
 
     Examples
     --------
-    >>> from engine.spec import RunSpec, build
+    >>> from engine.build import build
+    >>> from engine.spec import RunSpec
     >>> record = Report(build(RunSpec(prompt="The draft", max_tokens=5)).events()).record()
     >>> record["tokens_generated"], record["finish_reason"], record["identities_ok"]
     (5, 'length', True)

@@ -301,3 +301,7 @@ class Noise:
         """The number for the token at absolute `position` (prompt included)."""
         counter: Sequence[int] = (0, position, int(purpose), 0)
         return float(np.random.Generator(np.random.Philox(key=self.seed, counter=counter)).random())
+
+    def draw(self, law: Law, position: int, purpose: Purpose) -> int:
+        """A token drawn from `law` with the number for that position and purpose."""
+        return law.draw(self.uniform(position, purpose))

@@ -1,4 +1,4 @@
-"""A run described as plain data, and built from it.
+"""A run described as plain data; `engine.build` makes it.
 
 A `RunSpec` is what passes between command line, page, store and engine, what a shared link and an
 exported run carry.  Its defaults are the defaults of Draftscope.
@@ -8,43 +8,21 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import numpy as np
 
-from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
-from engine.acceptance.naive import NO_LOGITS
-from engine.decode import decode
-from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
-from engine.drafters.confidence import ALWAYS_SURE, Confidence
+from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
-from engine.errors import PromptError, SettingError
-from engine.heads import eagle, eagle_and_lookup, has_shipped_head
-from engine.lengths import FixedLength
-from engine.models import catalog
-from engine.models.backends import check_backend
-from engine.models.base import LoadedModel, Model, Progress
-from engine.models.vocabulary import check_vocabulary
-from engine.probe import check_probe
-from engine.sampling import Noise, Sampling
-from engine.stopping import Cancelled, never
-from engine.values import Event
+from engine.errors import SettingError
+from engine.sampling import Sampling
 
-__all__ = ["DRAFTERS", "LENGTH_POLICIES", "RULES", "BuiltRun", "RunSpec", "build", "check", "versions"]
+__all__ = ["RunSpec", "versions"]
 
 SCHEMA = 1
-
-DRAFTERS = ("none", "ngram", "model", "eagle", "eagle+ngram")
-"""The kinds of drafter; `model:NAME` names a model, `eagle:PATH` a draft head of one's own."""
-
-NAMED = ("model", "eagle", "eagle+ngram")
-"""The kinds that take a name or a path behind a colon."""
-
-LENGTH_POLICIES: dict[str, Confidence] = {"confident": Confidence(), "fixed": ALWAYS_SURE}
-"""How far a draft head, and the lookup beside it, go: as far as they are sure, or to the draft length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,151 +152,3 @@ def versions() -> dict[str, str]:
     except PackageNotFoundError:
         own = "not installed"
     return {"draftscope": own, "python": platform.python_version(), "numpy": np.__version__}
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltRun:
-    """A spec with its parts made and its prompt encoded, ready to decode once."""
-
-    spec: RunSpec
-    loaded: LoadedModel
-    drafter: Drafter
-    rule: AcceptanceRule
-    lengths: FixedLength
-    sampling: Sampling
-    prompt: tuple[int, ...]
-
-    def events(self, cancelled: Cancelled = never) -> Iterator[Event]:
-        """Decode; see `engine.decode.decode`."""
-        timing = {} if self.loaded.clock is None else {"clock": self.loaded.clock}
-        return decode(
-            self.loaded.model,
-            self.drafter,
-            self.prompt,
-            rule=self.rule,
-            lengths=self.lengths,
-            sampling=self.sampling,
-            max_tokens=self.spec.max_tokens,
-            stop=self.spec.stop,
-            end_tokens=self.loaded.tokenizer.end_tokens,
-            tokenizer=self.loaded.tokenizer,
-            seed=self.spec.seed,
-            probe=self.spec.probe,
-            cancelled=cancelled,
-            **timing,
-        )
-
-
-RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
-    ExactRejection.name: lambda spec: ExactRejection(),
-    NaiveThreshold.name: lambda spec: NaiveThreshold(spec.acceptance_probability),
-}
-"""The acceptance rules by name, each made from the spec that asks for it."""
-
-
-def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
-    """Make the parts that a spec names; everything that can be checked without the model is checked before it.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    progress : callable, optional
-        Told (parts done, parts in all) while a model is compiled, which happens once.
-
-    Raises
-    ------
-    DraftscopeError
-        If a name is unknown, a value out of range, a file unusable, the prompt empty, or the
-        draft's tokens are not the target's.
-
-    Examples
-    --------
-    >>> from engine.metrics import measure
-    >>> measure(build(RunSpec(prompt="The draft", max_tokens=5)).events()).tokens_generated
-    5
-    """
-    check(spec)
-    sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
-    lengths = FixedLength(spec.draft_length)
-    lookup = PromptLookup(spec.ngram_max, match=spec.ngram_match)
-    confidence = LENGTH_POLICIES[spec.length_policy]
-    kind, _, draft_name = spec.drafter.partition(":")
-    rule = RULES[spec.rule](spec)
-    loaded = _load(spec, spec.target, progress)
-    tokenizer = loaded.tokenizer
-    prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
-    drafter: Drafter
-    if kind == "none":
-        drafter = NoDraft()
-    elif kind == "ngram":
-        drafter = lookup
-    elif kind == "eagle+ngram":
-        drafter = eagle_and_lookup(spec.target, loaded.model, draft_name, spec.ngram_max, spec.ngram_match, confidence)
-    elif kind == "eagle" or (not draft_name and loaded.partner is None and has_shipped_head(spec.target)):
-        drafter = eagle(spec.target, loaded.model, draft_name, confidence)
-    else:
-        drafter = ModelDrafter(_draft_model(spec, loaded, draft_name, progress), loaded.model.vocab_size)
-    return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
-
-
-def check(spec: RunSpec) -> None:
-    """Refuse what can be refused without loading a model.
-
-    Raises
-    ------
-    SettingError, PromptError
-        If a name is unknown, a value out of range, or the prompt cannot be used.
-    """
-    Sampling(spec.temperature, spec.top_k, spec.top_p)
-    FixedLength(spec.draft_length)
-    PromptLookup(spec.ngram_max, match=spec.ngram_match)
-    Noise(spec.seed)
-    check_backend(spec.backend)
-    check_probe(spec.probe)
-    NaiveThreshold(spec.acceptance_probability)
-    if spec.length_policy not in LENGTH_POLICIES:
-        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")
-    if spec.rule not in RULES:
-        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
-    if spec.max_tokens < 1:
-        raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
-    if "" in spec.stop:
-        raise SettingError("a stop string is empty; give at least one character")
-    if any("\ud800" <= character <= "\udfff" for character in spec.prompt):
-        raise PromptError("the prompt has bytes that are no valid UTF-8; give it as UTF-8 text")
-    if not spec.prompt.strip():
-        raise PromptError("the prompt is empty; give some text to continue from")
-    kind, _, draft_name = spec.drafter.partition(":")
-    if kind not in DRAFTERS or spec.drafter.endswith(":") or (draft_name and kind not in NAMED):
-        raise SettingError(
-            f"the drafter is {spec.drafter!r}; choose {', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH"
-        )
-    if kind in ("ngram", "eagle+ngram") and spec.rule == NaiveThreshold.name:
-        raise SettingError(NO_LOGITS)
-
-
-def _load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:
-    return catalog.load(
-        name,
-        agreement=spec.agreement,
-        target_call_seconds=spec.target_call_seconds,
-        draft_call_seconds=spec.draft_call_seconds,
-        backend=spec.backend,
-        exact_rows=spec.exact_rows,
-        progress=progress,
-    )
-
-
-def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progress | None) -> Model:
-    if not name:
-        if loaded.partner is None:
-            raise SettingError(
-                f"{loaded.model.name} has no draft model that ships with it; "
-                "name one with model:NAME, or choose ngram or none"
-            )
-        return loaded.partner
-    if name == spec.target:
-        return loaded.model.fork()
-    draft = _load(spec, name, progress)
-    check_vocabulary(loaded.tokenizer, draft.tokenizer)
-    return draft.model

@@ -60,7 +60,7 @@ class RunStore:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from engine.spec import build
+    >>> from engine.build import build
     >>> spec = RunSpec(prompt="The draft", max_tokens=5)
     >>> with TemporaryDirectory() as folder:
     ...     store = RunStore(Path(folder) / "runs.sqlite")

@@ -47,10 +47,10 @@ class ExactRejection:
             draw = noise.uniform(start + index, Purpose.ACCEPT)
             tests.append(tested(token, draft=draft_law, target=target_law, draw=draw))
             if not tests[-1].accepted:
-                recovered = residual(target_law, draft_law).draw(noise.uniform(start + index, Purpose.TARGET))
+                recovered = noise.draw(residual(target_law, draft_law), start + index, Purpose.TARGET)
                 return Verdict(tuple(tests), recovered)
         n_drafted = len(draft.tokens)
-        extra = rows.law(n_drafted).draw(noise.uniform(start + n_drafted, Purpose.TARGET))
+        extra = noise.draw(rows.law(n_drafted), start + n_drafted, Purpose.TARGET)
         return Verdict(tuple(tests), extra)
 
 

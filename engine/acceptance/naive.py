@@ -106,7 +106,7 @@ class NaiveThreshold:
             if not accepted:
                 break
         n_accepted = sum(test.accepted for test in tested)
-        token = rows.law(n_accepted).draw(noise.uniform(start + n_accepted, Purpose.TARGET))
+        token = noise.draw(rows.law(n_accepted), start + n_accepted, Purpose.TARGET)
         return Verdict(tuple(tested), token)
 
 

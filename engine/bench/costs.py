@@ -14,9 +14,10 @@ from itertools import cycle
 import numpy as np
 
 from engine.bench.plan import Configuration
+from engine.build import BuiltRun, build
 from engine.models.base import Clock, LoadedModel, Progress
 from engine.sampling import Noise
-from engine.spec import BuiltRun, RunSpec, build
+from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 
 __all__ = ["CONTEXT_TOKENS", "Costs", "DraftCost", "fit_line", "measure_costs"]

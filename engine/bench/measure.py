@@ -8,9 +8,10 @@ from typing import Protocol
 
 from engine.bench.plan import Configuration, Plan, Turn
 from engine.bench.prompts import Prompt
+from engine.build import build
 from engine.errors import ForwardError, PromptError
 from engine.metrics import Figures, Tally
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 from engine.values import Event, Step
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from engine.bench.prompts import Prompt
+from engine.build import build
+from engine.drafter_kinds import DRAFTERS
 from engine.errors import DraftscopeError, SettingError
 from engine.lengths import MAX_DRAFT_LENGTH
-from engine.spec import DRAFTERS, RunSpec, build
+from engine.spec import RunSpec
 
 __all__ = [
     "OWN",

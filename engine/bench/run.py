@@ -16,9 +16,10 @@ from engine.bench.measure import OwnEngine, Runner, check_prompts, measure_plan
 from engine.bench.plan import OWN, Plan, Turn, configurations_of, usable_drafters
 from engine.bench.prompts import Prompt
 from engine.bench.summary import result_of
+from engine.build import build
 from engine.errors import PromptError, SettingError
 from engine.models import catalog
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 
 __all__ = ["DEFAULT_LENGTHS", "BenchSettings", "Progress", "run_bench", "silent"]
 

@@ -15,9 +15,10 @@ from engine.bench.report import markdown_report, text_report
 from engine.bench.run import DEFAULT_LENGTHS, BenchSettings, run_bench
 from engine.cli.bar import runs_bar
 from engine.cli.table import table
+from engine.drafter_kinds import DRAFTERS
 from engine.errors import SettingError
 from engine.models.threads import THREADS_VARIABLE
-from engine.spec import DRAFTERS, RunSpec
+from engine.spec import RunSpec
 
 __all__ = ["add_parser"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.bench.plan import usable_drafters
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
+from engine.build import build
 from engine.cli.bar import runs_bar
 from engine.cli.table import table
 from engine.compare.choices import MOST_CONFIGURATIONS, OF_A_CONFIGURATION, spec_from_words
@@ -16,8 +17,10 @@ from engine.compare.export import comparison_csv
 from engine.compare.report import text_report
 from engine.compare.run import CompareSettings, run_comparison
 from engine.csv_text import check_csv, write_csv
+from engine.drafter_kinds import DRAFTERS
 from engine.models.backends import BACKENDS
-from engine.spec import DRAFTERS, RULES, RunSpec, build
+from engine.rules import RULES
+from engine.spec import RunSpec
 
 __all__ = ["add_parser"]
 

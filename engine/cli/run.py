@@ -12,16 +12,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TextIO
 
+from engine.build import build
 from engine.cli.bar import progress_bar
 from engine.cli.metrics_port import MetricsPort, metrics_port
 from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
+from engine.drafter_kinds import DRAFTERS
+from engine.drafters.confidence import LENGTH_POLICIES
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.models.backends import BACKENDS
 from engine.report import Report
-from engine.spec import DRAFTERS, LENGTH_POLICIES, RULES, RunSpec, build
+from engine.rules import RULES
+from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
 

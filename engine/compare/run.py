@@ -14,11 +14,12 @@ from engine.bench.measure import Measurements, OwnEngine, Seen, check_prompts, m
 from engine.bench.plan import OWN, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.bench.run import Progress, silent
+from engine.build import build, check
 from engine.compare.choices import configurations_from
 from engine.compare.proposals import proposals_of, timed_together
 from engine.compare.result import comparison_of
 from engine.errors import PromptError
-from engine.spec import RunSpec, build, check
+from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 
 __all__ = ["COSTED_LENGTHS", "CompareSettings", "costs_of", "plan_of", "run_comparison"]

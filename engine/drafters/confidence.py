@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALWAYS_SURE", "Confidence", "chance_of_keeping"]
+__all__ = ["ALWAYS_SURE", "LENGTH_POLICIES", "Confidence", "chance_of_keeping"]
 
 WARM_OFFSET, WARM_SLOPE = 0.2, 0.57
 """Fitted to 752 guesses of a head at temperature 1: 0.23 kept at 0.09, 0.45 at 0.41, 0.68 at 0.84."""
@@ -52,6 +52,9 @@ class Confidence:
 
 ALWAYS_SURE = Confidence(0.0, 0.0)
 """Always guess to the full draft length."""
+
+LENGTH_POLICIES: dict[str, Confidence] = {"confident": Confidence(), "fixed": ALWAYS_SURE}
+"""How far a draft head, and the lookup beside it, go: as far as they are sure, or to the draft length."""
 
 
 def chance_of_keeping(logits: NDArray[np.floating], temperature: float) -> float:

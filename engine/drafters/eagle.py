@@ -120,7 +120,7 @@ class EagleDrafter:
             if not self._confidence.pays(survival, n_before=len(tokens)):
                 return Draft(tuple(tokens), tuple(laws), tuple(logits), note=NOT_SURE)
             drawn_from = Sparse.over(candidates, law(scores, sampling))
-            token = drawn_from.draw(noise.uniform(len(context) + len(tokens), Purpose.DRAFT))
+            token = noise.draw(drawn_from, len(context) + len(tokens), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)
             logits.append(float(scores[np.searchsorted(candidates, token)]))

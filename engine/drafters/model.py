@@ -55,7 +55,7 @@ class ModelDrafter:
         while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
             row = self._fit(self._model.logits(ids)[0])
             drawn_from = law(row, sampling)
-            token = drawn_from.draw(noise.uniform(len(ids), Purpose.DRAFT))
+            token = noise.draw(drawn_from, len(ids), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)
             logits.append(float(row[token]))

@@ -35,7 +35,8 @@ class PrometheusMetrics:
 
     Examples
     --------
-    >>> from engine.spec import RunSpec, build
+    >>> from engine.build import build
+    >>> from engine.spec import RunSpec
     >>> metrics = PrometheusMetrics()
     >>> recorder = metrics.recorder()
     >>> for event in build(RunSpec(prompt="The draft", max_tokens=5)).events():

@@ -52,6 +52,9 @@ class Draws:
             return self._target
         return self._numbers[position, purpose]
 
+    def draw(self, law, position, purpose):
+        return law.draw(self.uniform(position, purpose))
+
 
 def preimages(outcome: Callable[[float], object], halvings: int = 48) -> dict:
     """How much of [0, 1) a step function sends to each of its values, each sent from an interval."""

@@ -182,6 +182,9 @@ def test_a_position_uses_its_own_draws_and_no_other():
             asked.append((position, purpose))
             return 0.9 if position == 21 else 0.0
 
+        def draw(self, law, position, purpose):
+            return law.draw(self.uniform(position, purpose))
+
     draft = Draft((0, 0, 0), (Dense(Q),) * 3)
     ExactRejection().judge(draft, rows(P, P, P, P), noise=Recording(), start=20)
     assert asked == [(20, Purpose.ACCEPT), (21, Purpose.ACCEPT), (21, Purpose.TARGET)]

@@ -24,7 +24,7 @@ ARROWS = {
     "engine.stopping": (),
     "engine.values": ("errors", "evidence", "sampling"),
     "engine.laws": ("sampling",),
-    "engine.lengths": ("errors",),
+    "engine.lengths": ("errors", "lengths"),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "stopping", "values"),
     "engine.acceptance": ("acceptance", "errors", "evidence", "sampling", "values"),
@@ -46,9 +46,12 @@ ARROWS = {
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
     "engine.telemetry": ("errors", "telemetry", "values"),
-    "engine.spec": (
-        "acceptance", "decode", "drafters", "errors", "heads", "lengths", "models", "probe", "sampling", "stopping",
-        "values",
+    "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
+    "engine.rules": ("acceptance", "spec"),
+    "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "spec"),
+    "engine.build": (
+        "acceptance", "decode", "drafter_kinds", "drafters", "errors", "lengths", "models", "probe", "rules",
+        "sampling", "spec", "stopping", "values",
     ),
 }  # fmt: skip
 

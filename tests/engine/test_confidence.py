@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.build import check
 from engine.drafters.combined import LookupFirst
 from engine.drafters.confidence import ALWAYS_SURE, Confidence, chance_of_keeping
 from engine.drafters.eagle import EagleDrafter
@@ -12,7 +13,7 @@ from engine.drafters.head_network import Guess
 from engine.drafters.none import NoDraft
 from engine.errors import SettingError
 from engine.sampling import Noise, Sampling
-from engine.spec import RunSpec, check
+from engine.spec import RunSpec
 
 WIDTH = 4
 

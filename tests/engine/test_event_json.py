@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine.build import build
 from engine.errors import StoreError
 from engine.event_json import event_from_json, event_from_object, event_to_json, event_to_object
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Decision, Drafted, Finished, Started, Step
 from tests.engine.sample_events import TEXTS, sample_events, sample_step
 

@@ -5,9 +5,10 @@ from dataclasses import fields
 
 import pytest
 
+from engine.build import build
 from engine.evidence import Alternative, Choice, Evidence, ExactTest, PositionEvidence, Term
 from engine.explain import explain, filled, number
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Decision, Step
 
 REJECTED = Decision(

@@ -6,10 +6,11 @@ from dataclasses import fields
 import pandas as pd
 import pytest
 
+from engine.build import build
 from engine.csv_text import FORMULA_STARTS, safe_text, to_bytes
 from engine.export import runs_csv, steps_csv, tokens_csv
 from engine.metrics import Figures
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Decision, Step
 from tests.engine.kept_runs import write
 

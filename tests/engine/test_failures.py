@@ -4,10 +4,11 @@ from collections import Counter
 
 import pytest
 
+from engine.build import build
 from engine.failures import Instead, failures
 from engine.intervals import rate
 from engine.metrics import measure
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Decision, Finished, Started, Step
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.build import build
 from engine.drafters.head_file import read_head
 from engine.errors import ModelFileError, ModelNotFound, SettingError
 from engine.heads import HEADS, SHIPPED, eagle, eagle_and_lookup, has_shipped_head
@@ -14,7 +15,7 @@ from engine.models.gguf_loader import load_gguf
 from engine.models.markov import load_markov
 from engine.models.pull import DOWNLOADS
 from engine.models.token_rows import TokenRows
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from tests.engine.models.tiny_files import TOKENS, Tiny, write
 from tests.engine.tiny_heads import write_head
 

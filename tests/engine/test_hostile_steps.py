@@ -8,12 +8,13 @@ from copy import deepcopy
 
 import pytest
 
+from engine.build import build
 from engine.errors import RunFileError
 from engine.event_json import event_from_json
 from engine.explain import explain
 from engine.export_jsonl import run_jsonl
 from engine.import_jsonl import read_runs
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.stored_run import StoredRun
 from engine.values import Step
 

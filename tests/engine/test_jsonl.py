@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from engine.build import build
 from engine.cli.main import main
 from engine.decode import decode
 from engine.drafters import NoDraft, PromptLookup
@@ -12,7 +13,7 @@ from engine.errors import RunFileError, StoreError
 from engine.export_jsonl import run_jsonl
 from engine.import_jsonl import LONGEST_LINE, MOST_BYTES, lines_of, read_runs
 from engine.models.callable import CallableModel
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Drafted, Finished, Step
 from tests.engine.kept_runs import EVENTS, SPEC, write
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection, NaiveThreshold
+from engine.build import build
 from engine.decode import decode
 from engine.drafters import ModelDrafter, NoDraft
 from engine.errors import SettingError
@@ -20,7 +21,7 @@ from engine.metrics import measure
 from engine.output import Output
 from engine.probe import Probe
 from engine.sampling import Dense, OneHot, Purpose, Rows, Sampling, Sparse
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Draft, Step
 from tests.engine.toys import Pieces, TickingClock, random_model
 
@@ -39,6 +40,9 @@ class Fixed:
 
     def uniform(self, position, purpose):
         return self._numbers[purpose]
+
+    def draw(self, law, position, purpose):
+        return law.draw(self.uniform(position, purpose))
 
 
 def judged(target_rows, draft, *, n=8, rule=None, sampling=PLAIN, accept=0.9, taken=0.8):

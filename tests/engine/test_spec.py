@@ -6,7 +6,8 @@ import pytest
 
 from engine import ExactRejection, ModelDrafter, NoDraft, PromptLookup, RunSpec, Step, build
 from engine.errors import PromptError, SettingError, VocabularyError
-from engine.spec import RULES, versions
+from engine.rules import RULES
+from engine.spec import versions
 
 SPEC = RunSpec(prompt="The draft", stop=("x", "yz"), temperature=0.25, seed=2**60, draft_length=0)
 

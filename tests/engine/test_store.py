@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import engine.stored_run
+from engine.build import build
 from engine.errors import RunNotFound, StoreError
 from engine.event_json import event_from_json
 from engine.metrics import measure
 from engine.report import Report
-from engine.spec import RunSpec, build, versions
+from engine.spec import RunSpec, versions
 from engine.store import RunStore, new_run_id
 from engine.values import Drafted, Finished, Step
 from tests.engine.kept_runs import EVENTS, SPEC, write

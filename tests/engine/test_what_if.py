@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from engine.bench.costs import Costs, DraftCost
+from engine.build import build
 from engine.errors import SettingError
 from engine.report import Report
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.theory import best_draft_length, speed_up
 from engine.what_if import LONGEST, Profile, draft_cost_of, prediction, profile_of, what_if
 

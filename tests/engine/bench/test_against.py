@@ -11,8 +11,9 @@ from engine.bench.against.hugging_face import Arrivals
 from engine.bench.plan import Configuration, Turn
 from engine.bench.prompts import Prompt
 from engine.bench.run import run_bench
+from engine.build import build
 from engine.errors import ForwardError
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 
 
 class Paper:

@@ -6,8 +6,9 @@ import pytest
 
 from engine.bench.costs import Costs, DraftCost, measure_costs
 from engine.bench.predict import Counts, pooled, predicted_by_the_paper, predicted_speed_up
+from engine.build import build
 from engine.metrics import measure
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.theory import speed_up
 
 PROMPTS = ("The draft model", "To see why this helps,", "The price of a token")

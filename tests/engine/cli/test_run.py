@@ -7,11 +7,12 @@ import sys
 
 import pytest
 
+from engine.build import build
 from engine.cli import run as run_command
 from engine.cli.main import main
 from engine.errors import StoreError
 from engine.run_writer import RunWriter
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Finished, Step
 from tests.engine.models.tiny_files import Tiny, write

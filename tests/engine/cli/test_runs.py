@@ -8,8 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from engine.build import build
 from engine.cli.main import main
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Decision, Step
 from tests.engine.kept_runs import write

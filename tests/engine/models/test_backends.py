@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.build import build
 from engine.errors import BackendError, MissingPackage, ModelFileError, SettingError
 from engine.folders import cache_folder
 from engine.models import backends, catalog, compiled, onnx_session, row_check
@@ -15,7 +16,7 @@ from engine.models.gguf_loader import load_gguf
 from engine.models.onnx_backend import OnnxTransformer
 from engine.models.packed import pack
 from engine.models.transformer import Transformer
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.values import Started
 from tests.engine.models.tiny_files import Tiny, write
 

@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
+from engine.build import build
 from engine.errors import MissingPackage
 from engine.metrics import measure
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.telemetry.open_telemetry import OpenTelemetryMetrics
 
 

@@ -10,9 +10,10 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.build import build
 from engine.errors import SettingError
 from engine.metrics import measure
-from engine.spec import RunSpec, build
+from engine.spec import RunSpec
 from engine.telemetry.labels import LabelLimit, clean
 from engine.telemetry.prometheus import PREFIX, SECONDS_BUCKETS, PrometheusMetrics
 from engine.telemetry.server import serve

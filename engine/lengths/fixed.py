@@ -1,25 +1,13 @@
-"""How far to guess: a policy that is asked before every step and told every outcome."""
+"""The same draft length at every step."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Protocol
 
 from engine.errors import SettingError
+from engine.lengths.base import MAX_DRAFT_LENGTH
 
-__all__ = ["MAX_DRAFT_LENGTH", "FixedLength", "LengthPolicy"]
-
-MAX_DRAFT_LENGTH = 32
-
-
-class LengthPolicy(Protocol):
-    """Decides how many tokens to draft in the next step."""
-
-    def next_length(self) -> int:
-        """Tokens to draft at most; 0 makes the step a plain one."""
-
-    def observe(self, n_drafted: int, n_accepted: int) -> None:
-        """Learn how the last step went."""
+__all__ = ["FixedLength"]
 
 
 class FixedLength:

@@ -1,0 +1,121 @@
+"""A run made from its spec: the parts are checked, loaded and put together.
+
+What needs no model is checked before any is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.acceptance import AcceptanceRule, NaiveThreshold
+from engine.decode import decode
+from engine.drafter_kinds import check_drafter, load, make_drafter
+from engine.drafters import Drafter
+from engine.drafters.confidence import LENGTH_POLICIES
+from engine.errors import PromptError, SettingError
+from engine.lengths import FixedLength
+from engine.models.backends import check_backend
+from engine.models.base import LoadedModel, Progress
+from engine.probe import check_probe
+from engine.rules import RULES
+from engine.sampling import Noise, Sampling
+from engine.spec import RunSpec
+from engine.stopping import Cancelled, never
+from engine.values import Event
+
+__all__ = ["BuiltRun", "build", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRun:
+    """A spec with its parts made and its prompt encoded, ready to decode once."""
+
+    spec: RunSpec
+    loaded: LoadedModel
+    drafter: Drafter
+    rule: AcceptanceRule
+    lengths: FixedLength
+    sampling: Sampling
+    prompt: tuple[int, ...]
+
+    def events(self, cancelled: Cancelled = never) -> Iterator[Event]:
+        """Decode; see `engine.decode.decode`."""
+        timing = {} if self.loaded.clock is None else {"clock": self.loaded.clock}
+        return decode(
+            self.loaded.model,
+            self.drafter,
+            self.prompt,
+            rule=self.rule,
+            lengths=self.lengths,
+            sampling=self.sampling,
+            max_tokens=self.spec.max_tokens,
+            stop=self.spec.stop,
+            end_tokens=self.loaded.tokenizer.end_tokens,
+            tokenizer=self.loaded.tokenizer,
+            seed=self.spec.seed,
+            probe=self.spec.probe,
+            cancelled=cancelled,
+            **timing,
+        )
+
+
+def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
+    """Make the parts that a spec names; everything that can be checked without the model is checked before it.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    progress : callable, optional
+        Told (parts done, parts in all) while a model is compiled, which happens once.
+
+    Raises
+    ------
+    DraftscopeError
+        If a name is unknown, a value out of range, a file unusable, the prompt empty, or the
+        draft's tokens are not the target's.
+
+    Examples
+    --------
+    >>> from engine.metrics import measure
+    >>> measure(build(RunSpec(prompt="The draft", max_tokens=5)).events()).tokens_generated
+    5
+    """
+    check(spec)
+    rule = RULES[spec.rule](spec)
+    loaded = load(spec, spec.target, progress)
+    tokenizer = loaded.tokenizer
+    prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
+    drafter = make_drafter(spec, loaded, progress)
+    lengths = FixedLength(spec.draft_length)
+    sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
+    return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
+
+
+def check(spec: RunSpec) -> None:
+    """Refuse what can be refused without loading a model.
+
+    Raises
+    ------
+    SettingError, PromptError
+        If a name is unknown, a value out of range, or the prompt cannot be used.
+    """
+    Sampling(spec.temperature, spec.top_k, spec.top_p)
+    FixedLength(spec.draft_length)
+    Noise(spec.seed)
+    check_backend(spec.backend)
+    check_probe(spec.probe)
+    NaiveThreshold(spec.acceptance_probability)
+    if spec.length_policy not in LENGTH_POLICIES:
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")
+    if spec.rule not in RULES:
+        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
+    if spec.max_tokens < 1:
+        raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
+    if "" in spec.stop:
+        raise SettingError("a stop string is empty; give at least one character")
+    if any("\ud800" <= character <= "\udfff" for character in spec.prompt):
+        raise PromptError("the prompt has bytes that are no valid UTF-8; give it as UTF-8 text")
+    if not spec.prompt.strip():
+        raise PromptError("the prompt is empty; give some text to continue from")
+    check_drafter(spec)

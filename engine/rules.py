@@ -1,0 +1,16 @@
+"""The acceptance rules by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.spec import RunSpec
+
+__all__ = ["RULES"]
+
+RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
+    ExactRejection.name: lambda spec: ExactRejection(),
+    NaiveThreshold.name: lambda spec: NaiveThreshold(spec.acceptance_probability),
+}
+"""The acceptance rules by name, each made from the spec that asks for it."""
