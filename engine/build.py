@@ -60,7 +60,7 @@ class BuiltRun:
         )
 
 
-def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
+def build(spec: RunSpec, progress: Progress | None = None, *, loaded: LoadedModel | None = None) -> BuiltRun:
     """Make the parts that a spec names; everything that can be checked without the model is checked before it.
 
     Parameters
@@ -68,6 +68,8 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     spec : RunSpec
     progress : callable, optional
         Told (parts done, parts in all) while a model is compiled, which happens once.
+    loaded : LoadedModel, optional
+        The target that the spec names, if it is loaded already.
 
     Raises
     ------
@@ -83,7 +85,7 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     """
     check(spec)
     rule = RULES[spec.rule](spec)
-    loaded = load(spec, spec.target, progress)
+    loaded = loaded or load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter = make_drafter(spec, loaded, progress)
