@@ -28,8 +28,8 @@ from engine.values import Finished, Step
 __all__ = [
     "MOST_RUNS",
     "MOST_TOKENS",
-    "CheckedCell",
     "CheckResult",
+    "CheckedCell",
     "check_of",
     "check_settings",
     "statistical_check",
@@ -122,7 +122,7 @@ def check_settings(spec: RunSpec, n_runs: int, n_tokens: int) -> None:
     if not 1 <= n_tokens <= MOST_TOKENS:
         raise SettingError(f"{n_tokens} tokens of each run are to be looked at; a check looks at 1 to {MOST_TOKENS}")
     if spec.seed + n_runs > 2**64:
-        raise SettingError(f"the seed is {spec.seed}; with {n_runs} runs behind it, it must be at most 2**64 - {n_runs}")
+        raise SettingError(f"the seed is {spec.seed}; with {n_runs} runs it must be at most {2**64 - n_runs}")
 
 
 def statistical_check(
