@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 
 from engine.failures import KindFigures, PositionRates, RejectedProposal
 from engine.intervals import Rate
+from engine.lab.lossless import Lossless
 from engine.side_by_side import Pair
 from engine.store import StoredRun
 
-__all__ = ["kinds_frame", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
+__all__ = ["kinds_frame", "lossless_data", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
 
 SETTINGS = (
     "id",
@@ -134,3 +137,20 @@ def _state(run: StoredRun) -> str:
     """A run that came to its end by an error or a cancel is called by that."""
     reason = run.record.get("finish_reason")
     return str(reason) if run.state == "finished" and reason in ("error", "cancelled") else run.state
+
+
+def lossless_data(found: Lossless) -> dict[str, Any]:
+    """What the bars of the lab show of a step: the law of the first token, the sentence, figures and tables."""
+    output, target = found.step.beginning(1)
+    return {
+        "same": found.same,
+        "sentence": found.sentence,
+        "first_output": output.tolist(),
+        "first_target": target.tolist(),
+        "first_off": list(found.first_off),
+        "figures": [
+            {"name": figure.name, "title": figure.title, "value": figure.text, "detail": figure.detail}
+            for figure in found.figures
+        ],
+        "tables": [asdict(table) for table in found.tables if table.rows],
+    }

@@ -19,7 +19,7 @@ LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 def check_chart(cells: Sequence[CheckedCell]) -> go.Figure:
-    """Observed beside expected counts of the most expected cells, and of all others; lines are two standard deviations."""
+    """Observed beside expected counts of the most expected cells and of all others, with two standard deviations."""
     shown = [*cells[: MOST_CELLS - 1], *cells[-1:]] if len(cells) > MOST_CELLS else list(cells)
     names = [label(cell.text) for cell in shown]
     figure = go.Figure()

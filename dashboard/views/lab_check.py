@@ -32,7 +32,9 @@ def check_tab(chosen: Settings) -> None:
     )
     embedded = any(entry.name == spec.target and entry.kind == "embedded" for entry in catalog.entries())
     if not embedded:
-        st.info("The law of an embedded target can be followed to the end; that of this one cannot.", icon=":material/info:")
+        st.info(
+            "The law of an embedded target can be followed to the end; that of this one cannot.", icon=":material/info:"
+        )
         st.button("Use the embedded pair", key="check_embedded", on_click=state.choose_target, args=("markov",))
     current = lab_works.get(state.owner(), "check")
     going = current is not None and not current.work.finished

@@ -28,6 +28,4 @@ def show_progress(work: Work[Any], key: str, unit: str) -> None:
         st.rerun()
     words = f"{work.doing}: {work.done:,} of {work.total:,} {unit}" if work.total else work.doing
     st.progress(work.share, words)
-    st.button(
-        "Stop", icon=":material/stop:", on_click=work.stop, key=key, help="What was found until then is kept."
-    )
+    st.button("Stop", icon=":material/stop:", on_click=work.stop, key=key, help="What was found until then is kept.")

@@ -205,9 +205,7 @@ def check_of(
         cells = (*cells, Cell(None, 0.0))  # something came that cannot come
     observed = [others if cell.tokens is None else counts[cell.tokens] for cell in cells]
     test = chi_square(observed, [n_runs * cell.probability for cell in cells])
-    conclusion: Conclusion = (
-        "differs" if test.p_value < DIFFERS else "weak sign" if test.p_value < WEAK else "no sign"
-    )
+    conclusion: Conclusion = "differs" if test.p_value < DIFFERS else "weak sign" if test.p_value < WEAK else "no sign"
     return CheckResult(
         runs=n_runs,
         runs_planned=n_planned,

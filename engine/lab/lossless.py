@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,11 @@ class Figure:
     title: str
     value: float
     detail: str
+
+    @property
+    def text(self) -> str:
+        """The number with four digits behind the point."""
+        return f"{self.value:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,30 @@ class Lossless:
     sentence: str
     figures: tuple[Figure, ...]
     tables: tuple[SmallTable, ...]
+
+    @property
+    def first_off(self) -> tuple[bool, ...]:
+        """For each token, whether its probability to come first is not the target's."""
+        output, target = self.step.beginning(1)
+        return tuple(bool(off) for off in np.abs(output - target) > SAME)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        output, target = self.step.beginning(1)
+        return {
+            "schema": 1,
+            "kind": "draftscope lossless",
+            "same": self.same,
+            "sentence": self.sentence,
+            **{figure.name: figure.value for figure in self.figures},
+            "kept": list(self.step.kept),
+            "survival": list(self.step.survival),
+            "conditional": list(self.step.conditional),
+            "first_output": output.tolist(),
+            "first_target": target.tolist(),
+            "output": self.step.output.tolist(),
+            "target": self.step.target.tolist(),
+        }
 
 
 def lossless(spec: RunSpec, pair: SmallPair, *, draft_length: int = 1, proposal: Proposal | None = None) -> Lossless:
@@ -133,7 +163,11 @@ def _furthest(step: StepLaw, pair: SmallPair) -> SmallTable:
         "Furthest off",
         ("tokens", "comes out", "target"),
         tuple(
-            (" ".join(pair.names[token] for token in tokens), f"{step.output[tokens]:.4f}", f"{step.target[tokens]:.4f}")
+            (
+                " ".join(pair.names[token] for token in tokens),
+                f"{step.output[tokens]:.4f}",
+                f"{step.target[tokens]:.4f}",
+            )
             for tokens in order[:MOST_SEQUENCES]
             if off[tokens] > SAME
         ),
