@@ -70,8 +70,8 @@ def check_tab(chosen: Settings) -> None:
 
 def _about(spec: RunSpec) -> str:
     return plain(
-        f"rule {spec.rule}, drafter {spec.drafter}, draft length {spec.draft_length}, temperature {spec.temperature:g}, "
-        f"seeds from {spec.seed} on"
+        f"rule {spec.rule}, drafter {spec.drafter}, draft length {spec.draft_length}, temperature "
+        f"{spec.temperature:g}, seeds from {spec.seed} on"
     )
 
 
@@ -96,7 +96,8 @@ def _show(current: LabWork) -> None:
     if work.error:
         error_box(work.error)
         return
-    result: CheckResult = work.result
+    result: CheckResult | None = work.result
+    assert result is not None
     if result.partial:
         st.badge(
             f"PARTIAL: {result.runs} of {result.runs_planned} runs", icon=":material/incomplete_circle:", color="orange"

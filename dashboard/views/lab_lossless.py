@@ -36,8 +36,8 @@ PROPOSAL_HELP = (
 def lossless_tab(chosen: Settings) -> None:
     """Draw the tab; the sidebar has no part in it."""
     st.markdown(
-        "Drag the bars of a target and a draft. One step is enumerated, every draft and every outcome: what comes out is "
-        "exact, nothing is drawn."
+        "Drag the bars of a target and a draft. One step is enumerated, every draft and every outcome: what comes out "
+        "is exact, nothing is drawn. The sidebar has no part in this."
     )
     case = st.selectbox(
         "Worked case",

@@ -60,15 +60,15 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Bug: softmax of an argmax draft",
-        "The draft always proposes its most probable token, but hands its softmax to the rule as if it had drawn from it. "
-        "A real and common bug: what comes out is (0.833, 0, 0.167), a distance of 0.333.",
+        "The draft always proposes its most probable token, but hands its softmax to the rule as if it had drawn "
+        "from it. A real and common bug: what comes out is (0.833, 0, 0.167), a distance of 0.333.",
         PLAIN_PAIR,
         proposal="argmax, softmax handed over",
     ),
     Case(
         "Argmax draft, told as it is",
-        "The same draft, and the rule is told that there was no other choice: kept with the target's probability of it, "
-        "0.5. The target's law again.",
+        "The same draft, and the rule is told that there was no other choice: kept with the target's probability of "
+        "it, 0.5. The target's law again.",
         PLAIN_PAIR,
         proposal="argmax",
     ),
@@ -87,8 +87,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Naive rule, case A",
-        "exp(draft logit - target logit) is 1.2, above 1.111: accepted without a draw, always. Token a alone comes out, "
-        "a distance of 0.5.",
+        "exp(draft logit - target logit) is 1.2, above 1.111: accepted without a draw, always. Token a alone comes "
+        "out, a distance of 0.5.",
         PLAIN_PAIR,
         rule="naive",
         settings=(("acceptance_probability", 0.1),),
@@ -96,7 +96,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Naive rule, case B: the target likes it",
-        f"The target likes the proposal more than the draft does, so the naive rule refuses it, always. {LOSSLESS_NAIVE}",
+        f"The target likes the proposal more than the draft does, so the naive rule refuses it. {LOSSLESS_NAIVE}",
         SmallPair((0.9, 0.06, 0.04), (0.5, 0.3, 0.2)),
         rule="naive",
         settings=(("acceptance_probability", 0.1),),
@@ -113,7 +113,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Naive rule, identical models",
-        f"Two identical models: the quotient is 1, and more than 1 is asked for, whatever the parameter. {LOSSLESS_NAIVE}",
+        f"Two identical models: the quotient is 1, and more is asked for, whatever the parameter. {LOSSLESS_NAIVE}",
         SmallPair((0.5, 0.3, 0.2), (0.5, 0.3, 0.2)),
         rule="naive",
         settings=(("acceptance_probability", 0.1),),
@@ -121,8 +121,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Naive rule, logits shifted",
-        "Case A with 1 added to all of the target's logits, which changes no law: the quotient is 0.441 now, and what was "
-        "always accepted is always refused.",
+        "Case A with 1 added to all of the target's logits, which changes no law: the quotient is 0.441 now, and what "
+        "was always accepted is always refused.",
         replace(PLAIN_PAIR, target_shift=1.0),
         rule="naive",
         settings=(("acceptance_probability", 0.1),),

@@ -128,10 +128,12 @@ def lossless(spec: RunSpec, pair: SmallPair, *, draft_length: int = 1, proposal:
 def _figures(step: StepLaw) -> tuple[Figure, ...]:
     n_tokens = step.draft_length + 1
     return (
-        Figure("distance_first", "Distance, first token", _clean(step.distance(1)), "total variation; 0 is the target's law"),
+        Figure("distance_first", "Distance, first token", _clean(step.distance(1)),
+               "total variation; 0 is the target's law"),
         Figure("distance_all", f"Distance, {n_tokens} tokens", _clean(step.distance(n_tokens)),
                "of all tokens that a step can emit"),
-        Figure("expected_accepted", "Accepted a step", step.expected_accepted, f"expected, of {step.draft_length} drafted"),
+        Figure("expected_accepted", "Accepted a step", step.expected_accepted,
+               f"expected, of {step.draft_length} drafted"),
         Figure("tokens_per_step", "Tokens per step", step.expected_accepted + 1, "expected: one is the target's own"),
     )  # fmt: skip
 

@@ -98,4 +98,5 @@ def _resized(probs: tuple[float, ...], n_tokens: int) -> tuple[float, ...]:
 
 def _logarithms(probs: tuple[float, ...]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):  # a probability of 0 is a logit of -inf
-        return np.log(np.array(probs))
+        logits: NDArray[np.float64] = np.log(np.array(probs))
+    return logits
