@@ -11,10 +11,19 @@ import pandas as pd
 from engine.failures import KindFigures, PositionRates, RejectedProposal
 from engine.intervals import Rate
 from engine.lab.lossless import Lossless
+from engine.lab.trace import Trace
 from engine.side_by_side import Pair
 from engine.store import StoredRun
 
-__all__ = ["kinds_frame", "lossless_data", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
+__all__ = [
+    "kinds_frame",
+    "lossless_data",
+    "pairs_frame",
+    "positions_frame",
+    "proposals_frame",
+    "runs_frame",
+    "trace_frame",
+]
 
 SETTINGS = (
     "id",
@@ -154,3 +163,23 @@ def lossless_data(found: Lossless) -> dict[str, Any]:
         ],
         "tables": [asdict(table) for table in found.tables if table.rows],
     }
+
+
+def trace_frame(trace: Trace) -> pd.DataFrame:
+    """One row for every rule that judged a run, the run's own first."""
+    return pd.DataFrame(
+        [
+            {
+                "rule": f"{rule.name} (the run's)" if rule.own else rule.name,
+                "lossless": rule.lossless,
+                "accepted": rule.accepted,
+                "of drafted": rule.drafted,
+                "tokens per step": rule.tokens_per_step,
+                "expected tokens per step": rule.expected_tokens_per_step,
+                "mean bias": rule.mean_bias,
+                "largest bias": rule.largest_bias,
+                "steps judged": rule.steps,
+            }
+            for rule in trace.rules
+        ]
+    )

@@ -7,14 +7,17 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from dashboard.charts import OKABE_ITO
+from dashboard.charts import OKABE_ITO, SYMBOLS
 from engine.lab.check import CheckedCell
+from engine.lab.trace import Trace
 
-__all__ = ["check_chart"]
+__all__ = ["accepted_chart", "bias_chart", "check_chart"]
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = OKABE_ITO
 GREY = "#8A94A0"
-MOST_CELLS = 24
+MOST_CELLS = 16
+MOST_NUMBERS = 48
+"""Steps up to which the numbers themselves stand in the squares."""
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
@@ -51,6 +54,63 @@ def check_chart(cells: Sequence[CheckedCell]) -> go.Figure:
         legend=LEGEND,
         xaxis={"title": "runs that began so"},
         yaxis={"autorange": "reversed", "automargin": True},
+    )
+    return figure
+
+
+def accepted_chart(trace: Trace) -> go.Figure:
+    """What each rule accepts at each step: a row for a rule, a column for a step, the number in its colour."""
+    names = [rule.name for rule in trace.rules]
+    judged = [[step.judged.get(name) for step in trace.steps] for name in names]
+    figure = go.Figure(
+        go.Heatmap(
+            x=[step.index + 1 for step in trace.steps],
+            y=names,
+            z=[[one and one.accepted for one in row] for row in judged],
+            text=[["" if one is None else str(one.accepted) for one in row] for row in judged],
+            texttemplate="%{text}" if len(trace.steps) <= MOST_NUMBERS else None,
+            customdata=[[step.drafted for step in trace.steps] for _ in names],
+            colorscale=[[0, "rgba(0,114,178,0.06)"], [1, BLUE]],
+            zmin=0,
+            xgap=1,
+            ygap=3,
+            hovertemplate="step %{x}, %{y}: %{z} of %{customdata} accepted<extra></extra>",
+            colorbar={"title": {"text": "accepted"}, "thickness": 10, "dtick": 1},
+        )
+    )
+    figure.update_layout(
+        height=110 + 30 * len(names),
+        margin={"l": 8, "r": 8, "t": 8, "b": 44},
+        xaxis={"title": "step", "showgrid": False},
+        yaxis={"autorange": "reversed", "automargin": True, "showgrid": False},
+    )
+    return figure
+
+
+def bias_chart(trace: Trace) -> go.Figure:
+    """How far the first token of each step is from the target's law, under each rule that is ever off."""
+    figure = go.Figure()
+    off = [rule for rule in trace.rules if not rule.keeps_the_law]
+    for place, rule in enumerate(off):
+        steps = [step for step in trace.steps if step.drafted and rule.name in step.judged]
+        figure.add_trace(
+            go.Scatter(
+                x=[step.index + 1 for step in steps],
+                y=[step.judged[rule.name].bias for step in steps],
+                mode="lines+markers",
+                name=rule.name,
+                line={"color": OKABE_ITO[(place + 1) % len(OKABE_ITO)], "width": 1.5},
+                marker={"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 7},
+                hovertemplate="step %{x}: %{y:.4f}<extra>%{fullData.name}</extra>",
+            )
+        )
+    figure.update_layout(
+        height=300,
+        margin={"l": 48, "r": 16, "t": 16, "b": 44},
+        legend=LEGEND,
+        showlegend=True,
+        xaxis={"title": "step"},
+        yaxis={"title": "total variation", "range": [-0.02, 1.02]},
     )
     return figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
@@ -75,7 +76,7 @@ def _about(spec: RunSpec) -> str:
     )
 
 
-def _action(spec: RunSpec, n_runs: int, n_tokens: int):  # type: ignore[no-untyped-def]
+def _action(spec: RunSpec, n_runs: int, n_tokens: int) -> Callable[[Work[CheckResult]], CheckResult]:
     def action(work: Work[CheckResult]) -> CheckResult:
         return statistical_check(
             spec,
