@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.acceptance import AcceptanceRule, NaiveThreshold
+from engine.acceptance import AcceptanceRule
 from engine.decode import decode
 from engine.drafter_kinds import check_drafter, load, make_drafter
 from engine.drafters import Drafter
@@ -107,11 +107,12 @@ def check(spec: RunSpec) -> None:
     Noise(spec.seed)
     check_backend(spec.backend)
     check_probe(spec.probe)
-    NaiveThreshold(spec.acceptance_probability)
+    for make_rule in RULES.values():
+        make_rule(spec)
     if spec.length_policy not in LENGTH_POLICIES:
         raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")
     if spec.rule not in RULES:
-        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
+        raise SettingError(f"the rule is {spec.rule!r}; choose {', '.join(RULES)}")
     if spec.max_tokens < 1:
         raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
     if "" in spec.stop:

@@ -143,7 +143,7 @@ def decode(
         output=output,
         probe=Probe(probe, rule, output) if probe else None,
         prompt_text=text_with_controls(tokenizer, prompt),
-        noise=Noise(seed),
+        noise=getattr(rule, "noise", Noise)(seed),
         cancelled=cancelled,
         clock=clock,
     )

@@ -59,7 +59,7 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
         default=DEFAULT.drafter,
         help=f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH (default %(default)s)",
     )
-    option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
+    option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
            help=f"{' or '.join(LENGTH_POLICIES)}: whether a draft head drafts fewer where it is not sure "
@@ -75,6 +75,14 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
     option("--ngram-match", default=DEFAULT.ngram_match, help="recent or first (default %(default)s)")
     option("--acceptance-probability", type=float, default=DEFAULT.acceptance_probability, metavar="P",
            help="the naive rule's parameter (default %(default)s)")  # fmt: skip
+    option("--lenience", type=float, default=DEFAULT.lenience, metavar="L",
+           help="of the rule lenience: above 0, 1 is the exact rule (default %(default)s)")  # fmt: skip
+    option("--ensemble-weight", type=float, default=DEFAULT.ensemble_weight, metavar="W",
+           help="of the rule ensemble: the target's share, 1 is the exact rule (default %(default)s)")  # fmt: skip
+    option("--typical-threshold", type=float, default=DEFAULT.typical_threshold, metavar="E",
+           help="of the rule typical: the probability asked for at most (default %(default)s)")  # fmt: skip
+    option("--typical-scale", type=float, default=DEFAULT.typical_scale, metavar="D",
+           help="of the rule typical: D * exp(-entropy) is asked for if less (default %(default)s)")  # fmt: skip
     option("--agreement", type=float, default=DEFAULT.agreement, metavar="A",
            help="markov: how far the draft agrees with the target, -1 to 1 (default %(default)s)")  # fmt: skip
     option("--target-call-seconds", type=float, default=DEFAULT.target_call_seconds, metavar="S",

@@ -138,20 +138,27 @@ def told_chances(rule, draft, rows, vocab_size) -> dict:
     return probable
 
 
-def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, told=False):
+def rows_of(target_logits, tokens, sampling):
+    """The target's rows at every position of a draft, and behind it."""
+    return Rows(np.array([target_logits(tokens[:index]) for index in range(len(tokens) + 1)]), sampling)
+
+
+def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, told=False, continued=None):
     """The law of the first `length` + 1 tokens when one step is followed by plain sampling.
 
     `target_logits` and `draft_law` are functions of the tokens drafted so far. The step is measured (`judged_chances`),
-    or taken from the rule's own word (`told_chances`), which is much faster. Returns an array of `length` + 1 axes.
+    or taken from the rule's own word (`told_chances`), which is much faster. `continued` gives another law than the
+    target's to what follows the step. Returns an array of `length` + 1 axes.
     """
     law_of_output = np.zeros((vocab_size,) * (length + 1))
+    continued = continued or (lambda tokens: target_law(target_logits(tokens), sampling))
 
     def emit(tokens, weight):
-        """Add the weight of `tokens`, continued by the target's own law up to the full length."""
+        """Add the weight of `tokens`, continued up to the full length."""
         if len(tokens) == length + 1:
             law_of_output[tokens] += weight
             return
-        for token, prob in enumerate(target_law(target_logits(tokens), sampling)):
+        for token, prob in enumerate(continued(tokens)):
             if prob:
                 emit((*tokens, token), weight * prob)
 
@@ -161,7 +168,7 @@ def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, 
         if not weight:
             continue  # never drafted
         draft = Draft(tokens, laws)
-        rows = Rows(np.array([target_logits(tokens[:index]) for index in range(length + 1)]), sampling)
+        rows = rows_of(target_logits, tokens, sampling)
         fates = told_chances(rule, draft, rows, vocab_size) if told else judged_chances(rule, draft, rows)
         for (n_accepted, token), share in fates.items():
             emit((*tokens[:n_accepted], token), weight * share)
