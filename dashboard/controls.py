@@ -23,7 +23,7 @@ from engine.models.backends import BACKENDS
 from engine.rules import PARAMETERS, RULES
 from engine.spec import RunSpec
 
-__all__ = ["Settings", "drafters_for", "settings"]
+__all__ = ["RULE_SETTINGS", "Settings", "drafters_for", "settings"]
 
 DEFAULT = RunSpec()
 REAL_MODEL = "smollm2-135m"

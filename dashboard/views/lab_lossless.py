@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard import state
 from dashboard.components.laws import LAWS_KEY, law_bars
-from dashboard.controls import Settings
+from dashboard.controls import RULE_SETTINGS, Settings
 from dashboard.frames import lossless_data
 from dashboard.plain_text import plain
 from dashboard.settings_link import BOUNDS
@@ -18,7 +18,7 @@ from engine.lab.cases import CASES, Case
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS, Proposal
 from engine.lab.lossless import Lossless, lossless
 from engine.lab.small_pair import FEWEST_TOKENS, MOST_TOKENS, SmallPair
-from engine.rules import RULES
+from engine.rules import PARAMETERS, RULES
 from engine.spec import RunSpec
 
 __all__ = ["lossless_tab"]
@@ -94,19 +94,21 @@ def _choices() -> tuple[RunSpec, int, Proposal, float]:
             "The draft is", PROPOSALS, key=f"{KEY}proposal", width=290, persist_state="session", help=PROPOSAL_HELP
         )
         spec, shift = _parameters(rule)
-    about = RULES[rule](RunSpec())
+    about = RULES[rule](spec)
     st.caption(plain(f"{'Lossless' if about.lossless else 'Lossy'}. {about.guarantee} {about.source}."))
     return spec, int(draft_length), proposal, shift
 
 
 def _parameters(rule: str) -> tuple[RunSpec, float]:
     spec, shift = RunSpec(rule=rule), 0.0
-    if rule == NaiveThreshold.name:
-        probability = st.slider(
-            "Its “acceptance probability”", *BOUNDS["acceptance_probability"], RunSpec().acceptance_probability, 0.01,
-            key=f"{KEY}acceptance_probability", width=220, persist_state="session",
+    for name in PARAMETERS.get(rule, ()):
+        words, meaning = RULE_SETTINGS[name]
+        chosen = st.slider(
+            words, *BOUNDS[name], getattr(spec, name), 0.01,
+            key=f"{KEY}{name}", width=220, persist_state="session", help=meaning,
         )  # fmt: skip
-        spec = replace(spec, acceptance_probability=probability)
+        spec = replace(spec, **{name: chosen})
+    if spec.rule == NaiveThreshold.name:
         shift = st.slider(
             "Added to the target's logits", -5.0, 5.0, 0.0, 0.5, key=f"{KEY}shift", width=220, persist_state="session",
             help="A constant on all of them changes no law.",

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from engine.acceptance import NaiveThreshold
 from engine.cli.bar import progress_bar
-from engine.cli.run import add_settings, spec_of
+from engine.cli.run import add_settings, interrupt, spec_of
 from engine.cli.table import table
 from engine.csv_text import check_csv, write_csv
 from engine.errors import SettingError
@@ -20,7 +19,7 @@ from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS
 from engine.lab.lossless import SmallTable, lossless
 from engine.lab.small_pair import SmallPair
 from engine.lab.trace import RuleOnTrace, trace_csv, trace_run
-from engine.rules import RULES
+from engine.rules import PARAMETERS, RULES
 from engine.spec import RunSpec
 from engine.store import RunStore
 
@@ -65,8 +64,10 @@ def _add_lossless(parser: argparse.ArgumentParser) -> None:
     option("--proposal", metavar="HOW", help=f"{'; '.join(PROPOSALS)} (default: as the rule wants it)")
     option("--shift", type=float, default=0.0, metavar="S", help="added to all of the target's logits (default 0)")
     option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
-    option("--acceptance-probability", type=float, default=DEFAULT.acceptance_probability, metavar="P",
-           help=f"the parameter of {NaiveThreshold.name} (default %(default)s)")  # fmt: skip
+    for rule, names in PARAMETERS.items():
+        for name in names:
+            option(f"--{name.replace('_', '-')}", type=float, default=getattr(DEFAULT, name), metavar="X",
+                   help=f"of the rule {rule} (default %(default)s)")  # fmt: skip
 
 
 def _lossless(arguments: argparse.Namespace) -> int:
@@ -82,7 +83,8 @@ def _lossless(arguments: argparse.Namespace) -> int:
     else:
         if arguments.rule not in RULES:
             raise SettingError(f"the rule is {arguments.rule!r}; choose {', '.join(RULES)}")
-        spec = replace(DEFAULT, rule=arguments.rule, acceptance_probability=arguments.acceptance_probability)
+        names = PARAMETERS.get(arguments.rule, ())
+        spec = replace(DEFAULT, rule=arguments.rule, **{name: getattr(arguments, name) for name in names})
         pair = SmallPair(tuple(arguments.target), tuple(arguments.draft), arguments.shift)
         found = lossless(spec, pair, draft_length=arguments.draft_length, proposal=arguments.proposal)
         words = ""
@@ -110,8 +112,8 @@ def _trace(arguments: argparse.Namespace) -> int:
         raise SettingError("there is nothing to judge; give the id of a saved run, or --prompt and other settings")
     else:
         spec = spec_of(arguments)
-    with progress_bar("judging") as progress:
-        found = trace_run(spec, ids, progress=progress)
+    with progress_bar("judging") as progress, interrupt() as cancelled:
+        found = trace_run(spec, ids, progress=progress, cancelled=cancelled)
     if arguments.csv is not None:
         write_csv(trace_csv(found), arguments.csv)
     if arguments.json:
@@ -121,7 +123,7 @@ def _trace(arguments: argparse.Namespace) -> int:
         head = ("rule", "", "accepted", "of drafted", "tokens per step", "expected", "mean bias", "largest bias")
         print(table(head, [_rule_row(rule) for rule in found.rules], right=set(head[2:])))
         print("".join(f"\n{note}" for note in found.notes), end="\n" if found.notes else "")
-    return 0
+    return 1 if found.partial else 0
 
 
 def _rule_row(rule: RuleOnTrace) -> tuple[str, ...]:
@@ -136,19 +138,21 @@ def _rule_row(rule: RuleOnTrace) -> tuple[str, ...]:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    with progress_bar("decoding", unit="run") as progress:
+    spec = spec_of(arguments)
+    with progress_bar("decoding", unit="run") as progress, interrupt() as cancelled:
         found = statistical_check(
-            spec_of(arguments), n_runs=arguments.runs, n_tokens=arguments.tokens, progress=progress
+            spec, n_runs=arguments.runs, n_tokens=arguments.tokens, progress=progress, cancelled=cancelled
         )
+    code = 1 if found.partial else 0
     if arguments.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
-        return 0
+        return code
     statistic = "infinite" if found.statistic is None else f"{found.statistic:.2f}"
     print(f"{found.sentence}\n{found.runs} runs, {len(found.cells)} cells, chi-square {statistic}, "
           f"{found.degrees} degrees of freedom\n")  # fmt: skip
     cells = [*found.cells[: MOST_CELLS - 1], *found.cells[-1:]] if len(found.cells) > MOST_CELLS else found.cells
     print(table(("begins with", "expected", "observed"), map(_cell_row, cells), right={"expected", "observed"}))
-    return 0
+    return code
 
 
 def _cell_row(cell: CheckedCell) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
 
-__all__ = ["add_parser", "add_settings", "spec_of"]
+__all__ = ["add_parser", "add_settings", "interrupt", "spec_of"]
 
 DEFAULT = RunSpec()
 
@@ -122,7 +122,7 @@ def _decode(arguments: argparse.Namespace, spec: RunSpec, metrics: MetricsPort |
     unsaved: StoreError | None = None
     unshown: OSError | None = None
     with ExitStack() as stack:
-        cancelled = stack.enter_context(_interrupt())
+        cancelled = stack.enter_context(interrupt())
         writer = stack.enter_context(RunStore().begin(spec)) if arguments.save else None
         for event in built.events(cancelled):
             report.add(event)
@@ -184,7 +184,7 @@ def _prompt_file(name: str) -> str:
 
 
 @contextmanager
-def _interrupt() -> Iterator[Callable[[], bool]]:
+def interrupt() -> Iterator[Callable[[], bool]]:
     """Let the first Ctrl-C, or a polite kill, end the run after the step in hand; a second Ctrl-C ends it at once."""
     asked = False
 

@@ -48,6 +48,7 @@ class Case:
 
 
 PLAIN_PAIR = SmallPair((0.5, 0.3, 0.2), (0.6, 0.3, 0.1))
+OPPOSITE_PAIR = SmallPair((0.5, 0.3, 0.2), (0.2, 0.3, 0.5))
 THIRDS = SmallPair((1 / 3, 2 / 3), (2 / 3, 1 / 3))
 LOSSLESS_NAIVE = "No acceptance, so the target's law and nothing gained."
 
@@ -84,6 +85,57 @@ CASES: tuple[Case, ...] = (
         "Laws of two tokens the other way round, two drafted: the exact rule accepts 10/9 of them.",
         THIRDS,
         draft_length=2,
+    ),
+    Case(
+        "Two thirds, by block verification",
+        "The same two laws, judged as a block: 11/9 are accepted, and the law is still the target's.",
+        THIRDS,
+        rule="block",
+        draft_length=2,
+    ),
+    Case(
+        "Three drafted, by block verification",
+        "With these laws the exact rule accepts 1.952 of 3 and block verification 2.074.",
+        SmallPair((0.5, 0.3, 0.2), (0.3, 0.3, 0.4)),
+        rule="block",
+        draft_length=3,
+    ),
+    Case(
+        "Sample-match",
+        "The target draws its own token, and the guess is kept if it is the same: lossless for any draft, but a drawn "
+        "one is kept with 0.41 where the exact rule keeps 0.9. An argmax draft does better, 0.5.",
+        PLAIN_PAIR,
+        rule="sample-match",
+    ),
+    Case(
+        "Gumbel-coupled sample-match",
+        "Draft and target draw with the same numbers, so they agree far more often: 0.873, near the 0.9 of the "
+        "exact rule.",
+        PLAIN_PAIR,
+        rule="gumbel",
+    ),
+    Case(
+        "Lenience 0.5",
+        "The draft's probability counts half: 0.9 are accepted where the exact rule has 0.7, and the distance is "
+        "exactly the difference, 0.2.",
+        OPPOSITE_PAIR,
+        rule="lenience",
+        settings=(("lenience", 0.5),),
+    ),
+    Case(
+        "Ensemble, weight 0.8",
+        "What comes out is 0.8 target + 0.2 draft: a distance of 0.2 times that of the laws, 0.06; 0.76 are accepted.",
+        OPPOSITE_PAIR,
+        rule="ensemble",
+        settings=(("ensemble_weight", 0.8),),
+    ),
+    Case(
+        "Typical acceptance of a drawn draft",
+        "Every token is plausible enough, above 0.09, so all are kept and the draft's law comes out: a distance "
+        "of 0.3.",
+        OPPOSITE_PAIR,
+        rule="typical",
+        settings=(("typical_threshold", 0.09), ("typical_scale", 0.3)),
     ),
     Case(
         "Naive rule, case A",

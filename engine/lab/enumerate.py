@@ -32,7 +32,8 @@ LONGEST_DRAFT = 3
 AS_IT_IS = Sampling(temperature=1.0)
 
 Proposal = Literal["sampled", "argmax", "argmax, softmax handed over", "sampled, one-hot handed over"]
-"""How a draft is made, and which law is handed to the rule; in the last two they are not the same."""
+"""How a draft is made, and which law is handed to the rule; in the last two they are not the same. To a rule that needs
+no law it makes no difference what is handed over."""
 
 PROPOSALS: tuple[Proposal, ...] = get_args(Proposal)
 
@@ -135,6 +136,8 @@ def enumerate_step(
     sizes = range(1, draft_length + 2)
     emitted = {n: np.zeros((vocab_size,) * n) for n in sizes}  # what a step emits, by how many tokens it has
     kept = [0.0] * (draft_length + 1)
+    if rule.needs != "draft law":
+        proposal = "argmax" if proposal.startswith("argmax") else "sampled"
     for weight, made in _drafts(draft, draft_length, vocab_size, sampling, proposal):
         logits = np.array([target(made.tokens[:place]) for place in range(draft_length + 1)])
         for n, (chance, last) in enumerate(rule.chances(made, Rows(logits, sampling))):

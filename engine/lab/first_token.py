@@ -27,6 +27,9 @@ __all__ = ["MOST_DRAFTS", "Bias", "OnePosition", "first_token_bias"]
 MOST_DRAFTS = 1024
 """First tokens to look at; where the draft has more, the most probable ones."""
 
+LARGE_VOCABULARY, ENOUGH = 4096, 1 - 1e-4
+"""With a larger vocabulary, where a look takes long, no more are looked at than have so much of the probability."""
+
 Score = Callable[[int], float | None]
 """The draft's raw logit of a token, or None where it is not known."""
 
@@ -108,7 +111,7 @@ def first_token_bias(rule: AcceptanceRule, draft: Law, rows: Rows, *, score: Sco
     vocab_size = len(rows.row(0))
     first = np.zeros(vocab_size)
     looked_at = 0.0
-    for token, probability in _drafted(draft):
+    for token, probability in _drafted(draft, vocab_size):
         logit = score(token) if score else None
         one = Draft((token,), (draft,), None if logit is None else (logit,))
         (refused, instead), (kept, _) = rule.chances(one, place)
@@ -122,13 +125,15 @@ def first_token_bias(rule: AcceptanceRule, draft: Law, rows: Rows, *, score: Sco
     return Bias(0.5 * float(np.abs(first - row).sum()), unknown if unknown > 1e-12 else 0.0)
 
 
-def _drafted(draft: Law) -> list[tuple[int, float]]:
+def _drafted(draft: Law, vocab_size: int) -> list[tuple[int, float]]:
     """The tokens that may be drafted first, with their probabilities."""
     if isinstance(draft, OneHot):
         return [(draft.token, 1.0)]
     possible = np.flatnonzero(draft.probs)
-    if len(possible) > MOST_DRAFTS:
+    if len(possible) > MOST_DRAFTS or vocab_size > LARGE_VOCABULARY:
         possible = possible[highest(draft.probs[possible], MOST_DRAFTS)]
+        if vocab_size > LARGE_VOCABULARY:
+            possible = possible[: 1 + int(np.searchsorted(draft.probs[possible].cumsum(), ENOUGH))]
     tokens = possible if isinstance(draft, Dense) else draft.tokens[possible]
     return list(zip(tokens.tolist(), draft.probs[possible].tolist(), strict=True))
 

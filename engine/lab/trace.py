@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from engine.acceptance.base import AcceptanceRule
+from engine.acceptance import AcceptanceRule, GumbelMatch, SampleMatch
 from engine.build import build
 from engine.csv_text import csv_line
 from engine.errors import DraftscopeError, RunDiffers
+from engine.gumbels import SharedGumbels
 from engine.lab.watcher import Judged, TraceStep, Watcher
 from engine.metrics import ratio
 from engine.rules import RULES
@@ -59,6 +60,9 @@ class RuleOnTrace:
         To within this the biases are known.
     other_first : int
         Steps where the rule would have asked for another first token.
+    shared_numbers : bool or None
+        None for most rules. For a rule that draws its own token at each position, whether the draft shared its
+        random numbers: what it accepts with the run's draws hangs on that.
     """
 
     name: str
@@ -74,6 +78,7 @@ class RuleOnTrace:
     largest_bias: float | None
     bias_unknown: float
     other_first: int
+    shared_numbers: bool | None
 
     @property
     def keeps_the_law(self) -> bool:
@@ -173,10 +178,12 @@ def trace_run(
                 _check_same(emitted, ids, ended=True)
     if not watcher.steps:
         raise Stopped
+    coupled = getattr(built.rule, "noise", None) is SharedGumbels
     names = [spec.rule, *others]
     rules = {spec.rule: built.rule, **others}
     summaries = tuple(
-        _summary(rules[name], watcher.steps, watcher.refusals.get(name, ""), own=name == spec.rule) for name in names
+        _summary(rules[name], watcher.steps, watcher.refusals.get(name, ""), own=name == spec.rule, coupled=coupled)
+        for name in names
     )
     return Trace(spec.rule, built.drafter.name, len(emitted), partial, summaries, tuple(watcher.steps))
 
@@ -190,7 +197,9 @@ def trace_csv(trace: Trace) -> Iterator[str]:
             yield csv_line((step.index, step.context_length, name, step.drafted, *asdict(judged).values()))
 
 
-def _summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, own: bool) -> RuleOnTrace:
+def _summary(
+    rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, own: bool, coupled: bool
+) -> RuleOnTrace:
     judged = [(step, step.judged[rule.name]) for step in steps if rule.name in step.judged]
     biases = [one.bias for step, one in judged if step.drafted]
     accepted = sum(one.accepted for _, one in judged)
@@ -208,6 +217,7 @@ def _summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, 
         largest_bias=max(biases, default=None),
         bias_unknown=max((one.bias_unknown for _, one in judged), default=0.0),
         other_first=sum(not one.own_first for _, one in judged),
+        shared_numbers=coupled if rule.name in (GumbelMatch.name, SampleMatch.name) else None,
     )
 
 
@@ -219,6 +229,16 @@ def _notes(rule: RuleOnTrace) -> Iterator[str]:
             f"{rule.name}: wants the draft's most probable tokens, and these were drawn. At {rule.other_first} of "
             f"{rule.steps} steps it would have drafted another first token. What it accepts is told for the drafts "
             "that are there, its bias for those that it would have made."
+        )
+    if rule.name == GumbelMatch.name and rule.shared_numbers is False:
+        yield (
+            f"{rule.name}: its drafts would be drawn with the target's own random numbers, and these were not, so that "
+            f"with the run's draws it accepts as {SampleMatch.name} does. Its expected tokens are those of drafts drawn so."
+        )
+    if rule.name == SampleMatch.name and rule.shared_numbers:
+        yield (
+            f"{rule.name}: these drafts were drawn with the target's own random numbers, so that with the run's draws "
+            f"it accepts as {GumbelMatch.name} does. Its expected tokens are those of draws of its own."
         )
     if rule.bias_unknown:
         yield (

@@ -70,7 +70,9 @@ class Watcher:
         self.lossless = own.lossless
         self.guarantee = own.guarantee
         self.source = own.source
+        self.needs = own.needs
         self.greedy_draft = own.greedy_draft
+        self.noise: Callable[[int], Noise] = getattr(own, "noise", Noise)
         self.formula: str = getattr(own, "formula", "")
         self.replacement: Source = getattr(own, "replacement", "target")
         self.steps: list[TraceStep] = []
