@@ -233,7 +233,8 @@ def _notes(rule: RuleOnTrace) -> Iterator[str]:
     if rule.name == GumbelMatch.name and rule.shared_numbers is False:
         yield (
             f"{rule.name}: its drafts would be drawn with the target's own random numbers, and these were not, so that "
-            f"with the run's draws it accepts as {SampleMatch.name} does. Its expected tokens are those of drafts drawn so."
+            f"with the run's draws it accepts as {SampleMatch.name} does. Its expected tokens are those of drafts "
+            "drawn so."
         )
     if rule.name == SampleMatch.name and rule.shared_numbers:
         yield (

@@ -104,7 +104,9 @@ class Watcher:
         if rule.greedy_draft:
             (best,) = top(drawn_from, 1)
             drawn_from, own_first = OneHot(best), best == draft.tokens[0]
-        bias = first_token_bias(rule, drawn_from, rows, score=self._scores(draft))
+        bias = first_token_bias(
+            rule, drawn_from, rows, score=self._scores(draft) if rule.needs == "draft logits" else None
+        )
         return Judged(verdict.n_accepted, expected, bias.distance, bias.unknown, own_first)
 
     def _scores(self, draft: Draft) -> Callable[[int], float | None]:
