@@ -74,7 +74,7 @@ def law_beside(target: Law, draft: Law, token: int) -> Law:
     """
     if isinstance(target, OneHot) or isinstance(draft, OneHot):
         return target
-    target_probs, draft_probs = _rows(target, draft)
+    target_probs, _ = _rows(target, draft)
     quotients = _quotients(target, draft)
     probs = target_probs * np.maximum(quotients.integral[token] - quotients.integral, 0.0)
     probs[token] = 1 / quotients.larger[token] if target_probs[token] > IMPOSSIBLE else 0.0
