@@ -12,7 +12,7 @@ from engine.drafters.head_file import HeadWeights
 from engine.drafters.head_network import Guess, HeadNetwork
 from engine.errors import ForwardError, SettingError
 from engine.models.base import HiddenModel, Model
-from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law
+from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law_of_scores, penalised
 from engine.values import Draft, Tokens
 
 __all__ = ["EagleDrafter", "RowsByToken"]
@@ -116,10 +116,11 @@ class EagleDrafter:
             candidates, scores = guess.tokens, guess.logits
             if not np.isfinite(scores.max()):
                 raise ForwardError("the draft head gave logits that are not numbers (NaN or infinite)")
-            survival *= chance_of_keeping(scores, sampling.temperature)
+            behind = penalised(scores, sampling, [*context, *tokens], tokens=candidates)
+            survival *= chance_of_keeping(behind, sampling.temperature)
             if not self._confidence.pays(survival, n_before=len(tokens)):
                 return Draft(tuple(tokens), tuple(laws), tuple(logits), note=NOT_SURE)
-            drawn_from = Sparse.over(candidates, law(scores, sampling))
+            drawn_from = Sparse.over(candidates, law_of_scores(behind, sampling))
             token = noise.draw(drawn_from, len(context) + len(tokens), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)

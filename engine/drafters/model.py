@@ -54,7 +54,7 @@ class ModelDrafter:
         logits: list[float] = []
         while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
             row = self._fit(self._model.logits(ids)[0])
-            drawn_from = law(row, sampling)
+            drawn_from = law(row, sampling, ids)
             token = noise.draw(drawn_from, len(ids), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)
