@@ -25,6 +25,7 @@ from engine.models.backends import BACKENDS
 from engine.policies import POLICIES
 from engine.report import Report
 from engine.rules import RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
@@ -53,6 +54,16 @@ def add_parser(commands: Any) -> None:
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
     option("--top-p", type=float, default=DEFAULT.top_p, metavar="P", help="1 keeps every token (default %(default)s)")
+    option("--min-p", type=float, default=DEFAULT.min_p, metavar="P",
+           help="keep tokens at least P times as probable as the best one (default %(default)s)")  # fmt: skip
+    option("--repetition-penalty", type=float, default=DEFAULT.repetition_penalty, metavar="R",
+           help="divides logits of tokens in prompt and output; 1 changes nothing (default %(default)s)")  # fmt: skip
+    option("--frequency-penalty", type=float, default=DEFAULT.frequency_penalty, metavar="F",
+           help="off a logit for every time in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--presence-penalty", type=float, default=DEFAULT.presence_penalty, metavar="F",
+           help="off a logit for being in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--arithmetic", default=DEFAULT.arithmetic,
+           help=f"{' or '.join(ARITHMETICS)}: what exponentiates a row (default %(default)s)")  # fmt: skip
     option("--max-tokens", type=int, default=DEFAULT.max_tokens, metavar="N", help="default %(default)s")
     option("--stop", action="append", default=[], metavar="TEXT", help="end where TEXT appears; may be repeated")
     option("--seed", type=int, default=DEFAULT.seed, help="default %(default)s")
@@ -82,6 +93,8 @@ def add_parser(commands: Any) -> None:
            help="rows that are the same, bit for bit, alone and in a block")  # fmt: skip
     option("--probe", type=int, default=DEFAULT.probe, metavar="N",
            help="keep N alternatives of every step, for `runs explain` (default %(default)s: none)")  # fmt: skip
+    option("--logprobs", action=argparse.BooleanOptionalAction, default=DEFAULT.logprobs,
+           help="note the target's own log-probability of every emitted token")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group(required=True)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")
