@@ -12,7 +12,9 @@ from engine.values import Decision, Draft, Verdict
 __all__ = ["decided"]
 
 
-def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, output: Output) -> Iterator[Decision]:
+def decided(
+    draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, output: Output, *, logprobs: bool = False
+) -> Iterator[Decision]:
     """Commit what the verdict kept, and say what happened at every position."""
     for position, (token, text) in enumerate(zip(draft.tokens, texts, strict=True)):
         if position > verdict.n_accepted:
@@ -33,6 +35,7 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
             accept_prob=test.accept_prob,
             draw=test.draw,
             emitted_prob=rows.law(position).prob(kept),
+            logprob=rows.log_probability(position, kept) if logprobs else None,
             margin=rows.margin(position, kept),
             draft_text=text,
             target_text=target_text,
@@ -47,6 +50,7 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
             target_token=verdict.token,
             discarded=discarded,
             emitted_prob=rows.law(n_drafted).prob(verdict.token),
+            logprob=rows.log_probability(n_drafted, verdict.token) if logprobs else None,
             margin=rows.margin(n_drafted, verdict.token),
             target_text=target_text,
             target_parts=parts,

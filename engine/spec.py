@@ -11,14 +11,14 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
 from engine.errors import SettingError
-from engine.sampling import Sampling
+from engine.sampling import Arithmetic, Sampling
 
 __all__ = ["RunSpec", "versions"]
 
@@ -45,7 +45,7 @@ class RunSpec:
     length_policy : str
         "confident": a draft head, and the lookup beside it, draft fewer where they are not sure.
         "fixed": always as many, which is what the other drafters do in any case.
-    temperature, top_k, top_p
+    temperature, top_k, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, arithmetic
         See `engine.sampling.Sampling`.
     max_tokens : int
         Most tokens to emit.
@@ -77,6 +77,8 @@ class RunSpec:
         Whether a row is to be the same, bit for bit, alone and in a block.
     probe : int
         Alternatives to keep of every step as its evidence, 0 (none) to 32; decides nothing.
+    logprobs : bool
+        Note the target's own log-probability of every emitted token; decides nothing.
 
     Examples
     --------
@@ -93,6 +95,11 @@ class RunSpec:
     temperature: float = Sampling().temperature
     top_k: int = Sampling().top_k
     top_p: float = Sampling().top_p
+    min_p: float = Sampling().min_p
+    repetition_penalty: float = Sampling().repetition_penalty
+    frequency_penalty: float = Sampling().frequency_penalty
+    presence_penalty: float = Sampling().presence_penalty
+    arithmetic: str = Sampling().arithmetic
     max_tokens: int = 128
     stop: tuple[str, ...] = ()
     seed: int = 0
@@ -111,6 +118,27 @@ class RunSpec:
     backend: str = "auto"
     exact_rows: bool = True
     probe: int = 0
+    logprobs: bool = False
+
+    @property
+    def sampling(self) -> Sampling:
+        """How logits become a law.
+
+        Raises
+        ------
+        SettingError
+            If a value is out of range.
+        """
+        return Sampling(
+            self.temperature,
+            self.top_k,
+            self.top_p,
+            self.min_p,
+            self.repetition_penalty,
+            self.frequency_penalty,
+            self.presence_penalty,
+            cast(Arithmetic, self.arithmetic),
+        )
 
     def to_json(self) -> str:
         """The spec as one JSON object."""

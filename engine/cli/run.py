@@ -19,12 +19,13 @@ from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
 from engine.drafter_kinds import DRAFTERS
-from engine.drafters.confidence import LENGTH_POLICIES
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.models.backends import BACKENDS
+from engine.policies import POLICIES
 from engine.report import Report
 from engine.rules import RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
@@ -62,11 +63,21 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
     option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
-           help=f"{' or '.join(LENGTH_POLICIES)}: whether a draft head drafts fewer where it is not sure "
+           help=f"{' or '.join(POLICIES)}: whether a draft head drafts fewer where it is not sure "
            "(default %(default)s)")  # fmt: skip
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
     option("--top-p", type=float, default=DEFAULT.top_p, metavar="P", help="1 keeps every token (default %(default)s)")
+    option("--min-p", type=float, default=DEFAULT.min_p, metavar="P",
+           help="keep tokens at least P times as probable as the best one (default %(default)s)")  # fmt: skip
+    option("--repetition-penalty", type=float, default=DEFAULT.repetition_penalty, metavar="R",
+           help="divides logits of tokens in prompt and output; 1 changes nothing (default %(default)s)")  # fmt: skip
+    option("--frequency-penalty", type=float, default=DEFAULT.frequency_penalty, metavar="F",
+           help="off a logit for every time in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--presence-penalty", type=float, default=DEFAULT.presence_penalty, metavar="F",
+           help="off a logit for being in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--arithmetic", default=DEFAULT.arithmetic,
+           help=f"{' or '.join(ARITHMETICS)}: what exponentiates a row (default %(default)s)")  # fmt: skip
     option("--max-tokens", type=int, default=DEFAULT.max_tokens, metavar="N", help="default %(default)s")
     option("--stop", action="append", default=[], metavar="TEXT", help="end where TEXT appears; may be repeated")
     option("--seed", type=int, default=DEFAULT.seed, help="default %(default)s")
@@ -96,6 +107,8 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
            help="rows that are the same, bit for bit, alone and in a block")  # fmt: skip
     option("--probe", type=int, default=DEFAULT.probe, metavar="N",
            help="keep N alternatives of every step, for `runs explain` (default %(default)s: none)")  # fmt: skip
+    option("--logprobs", action=argparse.BooleanOptionalAction, default=DEFAULT.logprobs,
+           help="note the target's own log-probability of every emitted token")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group(required=prompt_needed)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")
