@@ -19,7 +19,7 @@ from engine.errors import DraftscopeError, SettingError
 from engine.lab.chi_square import LEAST_EXPECTED, ChiSquare, chi_square
 from engine.lab.exact_law import Cell, law_cells
 from engine.models.base import LoadedModel
-from engine.sampling import Rows
+from engine.sampling import Law, Rows
 from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 from engine.text import text_with_controls
@@ -196,8 +196,9 @@ def check_of(
     n_runs = counts.total()
     tokenizer = built.loaded.tokenizer
 
-    def follow(tokens: tuple[int, ...]) -> Any:
-        return Rows(built.loaded.model.logits([*built.prompt, *tokens]), built.sampling).law(0)
+    def follow(tokens: tuple[int, ...]) -> Law:
+        ids = [*built.prompt, *tokens]
+        return Rows(built.loaded.model.logits(ids), built.sampling, lambda index: ids).law(0)
 
     cells = law_cells(follow, n_tokens, least=LEAST_EXPECTED / n_runs, end_tokens=tokenizer.end_tokens)
     others = n_runs - sum(counts[cell.tokens] for cell in cells if cell.tokens is not None)

@@ -63,13 +63,17 @@ class OnePosition(Rows):
         """The law at the position."""
         return self._rows.law(self._index)
 
-    def row(self, index: int) -> NDArray[np.floating]:
-        """The raw logits at the position."""
-        return self._rows.row(self._index)
+    def scores(self, index: int) -> NDArray[np.floating]:
+        """See `Rows.scores`."""
+        return self._rows.scores(self._index)
 
     def logit(self, index: int, token: int) -> float:
         """The raw logit of `token` at the position."""
         return self._rows.logit(self._index, token)
+
+    def log_probability(self, index: int, token: int) -> float | None:
+        """See `Rows.log_probability`."""
+        return self._rows.log_probability(self._index, token)
 
     def margin(self, index: int, token: int) -> float | None:
         """See `Rows.margin`."""
@@ -108,7 +112,7 @@ def first_token_bias(rule: AcceptanceRule, draft: Law, rows: Rows, *, score: Sco
     """
     place = OnePosition(rows)
     target = rows.law(0)
-    vocab_size = len(rows.row(0))
+    vocab_size = len(rows.scores(0))
     first = np.zeros(vocab_size)
     looked_at = 0.0
     for token, probability in _drafted(draft, vocab_size):

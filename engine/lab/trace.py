@@ -157,7 +157,7 @@ def trace_run(
     """
     built = build(replace(spec, probe=0))
     others = {name: made(spec) for name, made in RULES.items() if name != spec.rule}
-    watcher = Watcher(built.rule, others, temperature=spec.temperature)
+    watcher = Watcher(built.rule, others, sampling=built.sampling)
     total = spec.max_tokens if ids is None else len(ids)
     emitted: list[int] = []
     partial = False

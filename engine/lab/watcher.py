@@ -11,7 +11,7 @@ from engine.errors import DraftError
 from engine.evidence import Source
 from engine.lab.first_token import first_token_bias
 from engine.laws import top
-from engine.sampling import Law, Noise, OneHot, Rows
+from engine.sampling import Law, Noise, OneHot, Rows, Sampling
 from engine.values import Draft, Verdict
 
 __all__ = ["Judged", "TraceStep", "Watcher"]
@@ -58,14 +58,14 @@ class Watcher:
     own : AcceptanceRule
         Of the run.
     others : mapping of str to AcceptanceRule
-    temperature : float
+    sampling : Sampling
         Of the draft.
     """
 
-    def __init__(self, own: AcceptanceRule, others: Mapping[str, AcceptanceRule], *, temperature: float) -> None:
+    def __init__(self, own: AcceptanceRule, others: Mapping[str, AcceptanceRule], *, sampling: Sampling) -> None:
         self._own = own
         self._rules = {own.name: own, **others}
-        self._temperature = temperature
+        self._sampling = sampling
         self.name = own.name
         self.lossless = own.lossless
         self.guarantee = own.guarantee
@@ -117,6 +117,8 @@ class Watcher:
         def score(other: int) -> float | None:
             if logit is None or other == token:
                 return logit
-            return logit + self._temperature * log(law.prob(other) / law.prob(token))
+            if self._sampling.penalises:
+                return None  # the law is not that of the raw logits
+            return logit + self._sampling.temperature * log(law.prob(other) / law.prob(token))
 
         return score
