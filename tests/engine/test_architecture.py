@@ -19,7 +19,7 @@ OF_THE_PAGE = {"streamlit", "plotly", "pandas", "dashboard"}
 # what a part may import of the engine; a part that is not named here stands above all of these
 ARROWS = {
     "engine.errors": (),
-    "engine.sampling": ("errors",),
+    "engine.sampling": ("errors", "sampling"),
     "engine.evidence": (),
     "engine.stopping": (),
     "engine.values": ("errors", "evidence", "sampling"),
