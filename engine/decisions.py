@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from engine.output import Output
 from engine.sampling import Rows
@@ -16,8 +17,8 @@ def decided(
 ) -> Iterator[Decision]:
     """Commit what the verdict kept, and say what happened at every position."""
     for position, (token, text) in enumerate(zip(draft.tokens, texts, strict=True)):
-        if position >= len(verdict.tested):
-            yield Decision(position, "unreached", draft_token=token, draft_text=text)
+        if position > verdict.n_accepted:
+            yield _unreached(position, token, text, verdict)
             continue
         test = verdict.tested[position]
         kept = token if test.accepted else verdict.token
@@ -54,6 +55,21 @@ def decided(
             target_text=target_text,
             target_parts=parts,
         )
+
+
+def _unreached(position: int, token: int, text: str, verdict: Verdict) -> Decision:
+    """A drafted token behind the refused one; some rules have tested it all the same."""
+    decision = Decision(position, "unreached", draft_token=token, draft_text=text)
+    if position >= len(verdict.tested):
+        return decision
+    test = verdict.tested[position]
+    return replace(
+        decision,
+        draft_prob=test.draft_prob,
+        target_prob=test.target_prob,
+        accept_prob=test.accept_prob,
+        draw=test.draw,
+    )
 
 
 def _commit(token: int, output: Output) -> tuple[bool, str, int]:

@@ -12,6 +12,7 @@ from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection, residual, tested
 from engine.errors import SettingError
 from engine.evidence import MOST_ALTERNATIVES, Alternative, Choice, Evidence, ExactTest, PositionEvidence, Source
+from engine.gumbels import SharedGumbels
 from engine.laws import below, entropy, highest, probs_at, top, total_variation
 from engine.output import Output
 from engine.sampling import Law, Noise, OneHot, Purpose, Rows
@@ -68,7 +69,10 @@ class Probe:
         """
         positions = []
         for position, test in enumerate(verdict.tested):
-            exact = self._exact_test(position, draft, rows, noise, start) if self._compares else None
+            reached = (
+                position <= verdict.n_accepted
+            )  # a rule may test what is behind its refusal, the exact one does not
+            exact = self._exact_test(position, draft, rows, noise, start) if self._compares and reached else None
             if test.terms or exact:
                 positions.append(PositionEvidence(position, test.terms, exact))
         return Evidence(self._choice(draft, rows, verdict, noise, start), self._formula, tuple(positions))
@@ -85,9 +89,10 @@ class Probe:
         position = verdict.n_accepted
         target = rows.law(position)
         guess = draft.laws[position] if position < len(draft.tokens) else None
-        left = None if guess is None else residual(target, guess)
+        left = None if guess is None else verdict.law or residual(target, guess)
         source: Source = "target" if left is None else self._replacement
-        drawn_from = {"target": target, "residual": left}.get(source)
+        drawn_from = target if source == "target" else left if source else None
+        on_a_line = drawn_from is not None and not isinstance(noise, SharedGumbels)
         tokens = self._alternatives(position, draft, rows, verdict.token, [target, guess, left])
         target_probs, draft_probs, residual_probs = (
             None if law is None else [float(prob) for prob in probs_at(law, tokens)] for law in (target, guess, left)
@@ -98,8 +103,8 @@ class Probe:
             position,
             source,
             None if drawn_from is None else drawn_from.prob(verdict.token),
-            None if drawn_from is None else below(drawn_from, verdict.token),
-            None if drawn_from is None else noise.uniform(start + position, Purpose.TARGET),
+            below(drawn_from, verdict.token) if on_a_line and drawn_from else None,
+            noise.uniform(start + position, Purpose.TARGET) if on_a_line else None,
             entropy(target),
             None if guess is None else entropy(guess),
             None if guess is None else total_variation(target, guess),

@@ -78,7 +78,7 @@ class Draft:
 class Tested:
     """How a rule judged one drafted token.
 
-    `draw` is the uniform number held against `accept_prob`; None where the rule drew none. `terms` are
+    `draw` is the uniform number held against `accept_prob`; None where the rule holds none against it. `terms` are
     the numbers that stand in the rule's `formula` and are no field here.
     """
 
@@ -94,12 +94,17 @@ class Tested:
 class Verdict:
     """What a rule says of a draft: the tokens it tested, in order, and the target's own token.
 
-    Only the last tested token may be refused. `token` is the replacement for it, or, when every
-    drafted token was kept, the extra token behind them.
+    What is kept is kept from the first token on. A rule may stop at the first token that is refused, or test those
+    behind it too; none of them is kept. `token` is the replacement for the refused token, or, when every drafted
+    token was kept, the extra token behind them.
+
+    `law` is the law that `token` was drawn from, for a rule that draws it from neither the target's law nor the
+    residual of the exact rule; else None.
     """
 
     tested: tuple[Tested, ...]
     token: int
+    law: Law | None = None
 
     @property
     def n_accepted(self) -> int:
@@ -115,7 +120,7 @@ class Decision:
     |-----------|-------------|--------------|
     | accepted  | the guess   | the same     |
     | rejected  | the guess   | the recovered token that replaces it |
-    | unreached | the guess   | None: never judged |
+    | unreached | the guess   | None: behind the refused token, so never judged, or in vain |
     | bonus     | None        | the extra token after a draft that was kept whole |
     | plain     | None        | the token of a step that drafted nothing |
 

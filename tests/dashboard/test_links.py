@@ -20,7 +20,8 @@ __all__ = ["no_run_left"]
 SPEC = RunSpec(
     prompt="A & B = “c”?\n<b>#x</b>", draft_length=7, temperature=0.35, top_k=9, top_p=0.8, max_tokens=33, seed=12345,
     rule="naive", acceptance_probability=0.25, agreement=-0.5, target_call_seconds=0.02, draft_call_seconds=0.003,
-    stop=("the end", "\n\n"),
+    stop=("the end", "\n\n"), min_p=0.05, repetition_penalty=1.15, frequency_penalty=-0.5, presence_penalty=0.25,
+    arithmetic="integer", logprobs=True,
 )  # fmt: skip
 
 
