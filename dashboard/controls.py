@@ -5,7 +5,7 @@ Every widget but the prompt and the stop texts is bound to the address, so that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -20,7 +20,8 @@ from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
-from engine.rules import RULES
+from engine.rules import PARAMETERS, RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
@@ -38,6 +39,11 @@ EXPLAIN_HELP = (
     "It changes no token, and its time is counted apart."
 )
 
+LOGPROBS_HELP = (
+    "Note the target's own log-probability of every token, before temperature, penalties and truncation: see the "
+    "inspector, the exports, and the perplexity of the text. It changes no token, and takes a little time."
+)
+
 DRAFTER_WORDS = {
     "none": "Plain decoding, the baseline.",
     "ngram": "Prompt lookup: copies what followed the same words before.",
@@ -45,6 +51,52 @@ DRAFTER_WORDS = {
     "eagle": "A small trained head that reads what the target thinks.",
     "eagle+ngram": "Prompt lookup where the last words occurred before, else the trained head.",
 }
+
+RULE_SETTINGS = {
+    "lenience": (
+        "Lenience",
+        "The draft's probability counts this much of it in the test: the lower, the more is kept. 1 is the exact rule.",
+    ),
+    "ensemble_weight": (
+        "Weight of the target",
+        "The text follows this much of the target's law and the rest of the draft's. 1 is the exact rule.",
+    ),
+    "typical_threshold": (
+        "Threshold",
+        "A guess is kept if the target gives it more than this, or less where it is open.",
+    ),
+    "typical_scale": (
+        "Scale",
+        "Where the target is open, scale * exp(-entropy) is asked for instead, if that is below the threshold.",
+    ),
+    "acceptance_probability": (
+        "Its “acceptance probability”",
+        "exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
+    ),
+}
+"""What the settings of the rules are called, and what they do."""
+
+
+RANGED = (
+    (
+        "min_p",
+        "Min-p",
+        "Keep the tokens that are at least this share as probable as the best one. 0 keeps every token.",
+    ),
+    (
+        "repetition_penalty",
+        "Repetition penalty",
+        "Divides the logits of tokens in prompt and output (multiplies negative ones). 1 changes nothing.",
+    ),
+    ("frequency_penalty", "Frequency penalty", "Off the logit of a token for every time that it is in the output."),
+    ("presence_penalty", "Presence penalty", "Off the logit of a token that is in the output, however often."),
+)
+"""Sliders of the law, by the field of `RunSpec`."""
+
+ARITHMETIC_HELP = (
+    "What exponentiates and adds up a row: float, or whole numbers with a table. The second is exact for its own, "
+    "very slightly different law, and not faster."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +132,8 @@ def settings() -> Settings:
         help="How many tokens the drafter may guess at every step.",
     )
     length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
-    rule = st.selectbox(
-        "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
-    )
-    acceptance_probability = DEFAULT.acceptance_probability
-    about = RULES[rule](DEFAULT)
-    if about.lossless:
-        st.caption(f"Lossless. {about.guarantee}")
-    else:
-        warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
-        acceptance_probability = st.slider(
-            "Its “acceptance probability”",
-            *BOUNDS["acceptance_probability"],
-            acceptance_probability,
-            0.01,
-            key="acceptance_probability",
-            **BOUND,
-            help="exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
-        )
-    temperature, top_k, top_p = _sampling()
+    rule, rule_settings = _rule()
+    sampling = _sampling()
     max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
         "Stop at",
@@ -115,15 +150,14 @@ def settings() -> Settings:
     backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
     probe = PROBE if st.toggle("Explain every decision", True, key="explain", **BOUND, help=EXPLAIN_HELP) else 0
+    logprobs = st.toggle("Log-probabilities", DEFAULT.logprobs, key="logprobs", **BOUND, help=LOGPROBS_HELP)
     spec = RunSpec(
         target=target,
         drafter=drafter,
         rule=rule,
         draft_length=draft_length,
         length_policy=length_policy,
-        temperature=temperature,
-        top_k=int(top_k),
-        top_p=top_p,
+        **sampling,
         max_tokens=int(max_tokens),
         stop=tuple(stop),
         seed=int(seed),
@@ -131,13 +165,14 @@ def settings() -> Settings:
         chat=chat,
         ngram_max=ngram_max,
         ngram_match=ngram_match,
-        acceptance_probability=acceptance_probability,
         agreement=agreement,
         target_call_seconds=target_seconds,
         draft_call_seconds=draft_seconds,
         backend=backend,
         exact_rows=exact_rows,
         probe=probe,
+        logprobs=logprobs,
+        **rule_settings,
     )
     return Settings(spec, _pace(), _trouble(spec))
 
@@ -222,6 +257,31 @@ def _length_policy() -> str:
     return "confident" if sure else "fixed"
 
 
+def _rule() -> tuple[str, dict[str, Any]]:
+    """The rule's name, and the settings that it reads."""
+    rule = st.selectbox(
+        "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
+    )
+    chosen = {
+        name: st.slider(
+            RULE_SETTINGS[name][0],
+            *BOUNDS[name],
+            getattr(DEFAULT, name),
+            0.01,
+            key=name,
+            **BOUND,
+            help=RULE_SETTINGS[name][1],
+        )
+        for name in PARAMETERS.get(rule, ())
+    }
+    about = RULES[rule](replace(DEFAULT, **chosen))
+    if about.lossless:
+        st.caption(f"Lossless. {about.guarantee}")
+    else:
+        warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
+    return rule, chosen
+
+
 def drafters_for(target: str) -> list[str]:
     """The drafters to choose from for a target; others may be typed."""
     others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
@@ -244,7 +304,8 @@ def _ngram() -> tuple[int, Match]:
     return longest, match
 
 
-def _sampling() -> tuple[float, int, float]:
+def _sampling() -> dict[str, Any]:
+    """The fields of a `RunSpec` that say how logits become a law."""
     temperature = st.slider(
         "Temperature",
         *BOUNDS["temperature"],
@@ -254,14 +315,21 @@ def _sampling() -> tuple[float, int, float]:
         **BOUND,
         help="0 takes the most probable token.",
     )
-    with st.expander("Top-k and top-p"):
+    with st.expander("Truncation and penalties"):
         top_k = st.number_input(
             "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
         )
         top_p = st.slider(
             "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
         )
-    return temperature, top_k, top_p
+        ranged = {name: _ranged(label, name, help_text) for name, label, help_text in RANGED}
+        arithmetic = st.selectbox("Arithmetic", list(ARITHMETICS), key="arithmetic", help=ARITHMETIC_HELP, **BOUND)
+    return {"temperature": temperature, "top_k": int(top_k), "top_p": top_p, **ranged, "arithmetic": arithmetic}
+
+
+def _ranged(label: str, name: str, help_text: str) -> float:
+    value: float = st.slider(label, *BOUNDS[name], getattr(DEFAULT, name), 0.05, key=name, help=help_text, **BOUND)
+    return value
 
 
 def _backend() -> tuple[str, bool]:

@@ -25,9 +25,17 @@ LONGEST_LINK = 20_000
 BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_length": (0, MAX_DRAFT_LENGTH),
     "acceptance_probability": (0.0, 0.99),
+    "lenience": (0.01, 1.0),
+    "ensemble_weight": (0.0, 1.0),
+    "typical_threshold": (0.0, 1.0),
+    "typical_scale": (0.0, 1.0),
     "temperature": (0.0, 2.0),
     "top_k": (0, 100_000),
     "top_p": (0.01, 1.0),
+    "min_p": (0.0, 1.0),
+    "repetition_penalty": (0.5, 3.0),
+    "frequency_penalty": (-2.0, 2.0),
+    "presence_penalty": (-2.0, 2.0),
     "max_tokens": (1, 20_000),
     "seed": (0, 2**53 - 1),
     "ngram_max": (1, 8),
@@ -39,6 +47,7 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
 
 SIDEBAR = (
     *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "stand_back", "explain", "stop_at",
+    "arithmetic", "logprobs",
     "drafter", "example_", "prompt_",
 )  # fmt: skip
 """How the keys of its widgets begin."""
@@ -95,8 +104,10 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
     same = (
-        "target", "draft_length", "rule", "acceptance_probability", "temperature", "top_k", "top_p", "max_tokens",
-        "seed", "chat", "ngram_max", "ngram_match", "backend", "exact_rows", "agreement",
+        "target", "draft_length", "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
+        "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
+        "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
+        "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
         **{name: getattr(spec, name) for name in same},

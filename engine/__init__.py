@@ -26,7 +26,20 @@ from engine.models.base import HiddenModel, LoadedModel, Model, Tokenizer
 from engine.models.callable import CallableModel
 from engine.models.catalog import load
 from engine.report import Report
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
+from engine.sampling import (
+    Dense,
+    Law,
+    Noise,
+    OneHot,
+    Purpose,
+    Rows,
+    Sampling,
+    Sparse,
+    law,
+    law_of_scores,
+    log_probability,
+    penalised,
+)
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import (
@@ -87,6 +100,9 @@ __all__ = [
     "decode",
     "explain",
     "law",
+    "law_of_scores",
     "load",
+    "log_probability",
     "measure",
+    "penalised",
 ]

@@ -53,12 +53,13 @@ def checked_rows(logits: Logits, n_rows: int, target: Model) -> Logits:
 
 
 def check_verdict(verdict: Verdict, n_drafted: int, rule: AcceptanceRule, vocab_size: int) -> None:
-    """A rule tests the draft in order, up to the first refusal or the end, and gives a token of the target."""
+    """A rule tests the draft in order, at least up to the first refusal, keeps what is before it, and gives a token."""
     n_tested, n_accepted = len(verdict.tested), verdict.n_accepted
-    whole = n_tested == n_accepted == n_drafted
-    refused = n_tested == n_accepted + 1 <= n_drafted and not verdict.tested[-1].accepted
-    if not (whole or refused) or not 0 <= verdict.token < vocab_size:
+    in_front = all(test.accepted for test in verdict.tested[:n_accepted])
+    enough = n_accepted == n_drafted or n_accepted < n_tested
+    if not (in_front and enough and n_tested <= n_drafted) or not 0 <= verdict.token < vocab_size:
         raise DraftscopeError(
             f"the rule {rule.name} tested {n_tested} of {n_drafted} drafted tokens, kept {n_accepted} and gave the id "
-            f"{verdict.token}; expected tests up to the first refusal, and an id from 0 to {vocab_size - 1}"
+            f"{verdict.token}; expected tests at least up to the first refusal, none kept behind it, and an id from 0 "
+            f"to {vocab_size - 1}"
         )

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
@@ -52,6 +54,7 @@ def decode(
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
     probe: int = 0,
+    logprobs: bool = False,
     cancelled: Cancelled = never,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Event]:
@@ -70,7 +73,8 @@ def decode(
     rule : AcceptanceRule, default `ExactRejection()`
     lengths : LengthPolicy, default `FixedLength()`
     sampling : Sampling, default `Sampling()`
-        Applied to the target and, where the drafter draws from a law, to the draft.
+        Applied to the target and, where the drafter draws from a law, to the draft. Its `prompt_length`
+        is set to the length of `prompt`.
     max_tokens : int, default 128
         Most tokens to emit, at least 1.
     stop : sequence of str, default ()
@@ -85,6 +89,9 @@ def decode(
     probe : int, default 0
         Rows of alternatives to keep of every step as its evidence, at most `MOST_ALTERNATIVES` of
         `engine.evidence`; 0 keeps none and computes none. It changes no token, and its time is apart.
+    logprobs : bool, default False
+        Note the target's own log-probability of every token that is emitted (`Decision.logprob`). It
+        changes no token; a sum over the vocabulary for each is part of the overhead.
     cancelled : callable, default never
         Asked before every step; True ends the run with reason "cancelled".
     clock : callable, default `time.perf_counter`
@@ -123,7 +130,7 @@ def decode(
         )
     check_probe(probe)
     rule = rule or ExactRejection()
-    sampling = sampling or Sampling()
+    sampling = replace(sampling or Sampling(), prompt_length=len(prompt))
     output = Output(
         tokenizer,
         end_tokens=end_tokens,
@@ -138,12 +145,13 @@ def decode(
         rule=rule,
         lengths=lengths or FixedLength(),
         sampling=sampling,
-        draft_sampling=Sampling(temperature=0) if rule.greedy_draft else sampling,
+        draft_sampling=replace(sampling, temperature=0) if rule.greedy_draft else sampling,
         end_tokens=end_tokens,
         output=output,
         probe=Probe(probe, rule, output) if probe else None,
+        logprobs=logprobs,
         prompt_text=text_with_controls(tokenizer, prompt),
-        noise=Noise(seed),
+        noise=getattr(rule, "noise", Noise)(seed),
         cancelled=cancelled,
         clock=clock,
     )
@@ -161,6 +169,7 @@ def _events(
     end_tokens: frozenset[int],
     output: Output,
     probe: Probe | None,
+    logprobs: bool,
     prompt_text: str,
     noise: Noise,
     cancelled: Cancelled,
@@ -219,7 +228,7 @@ def _events(
             logits = checked_rows(target.logits([*context, *draft.tokens], n_rows), n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
-            rows = Rows(logits, sampling)
+            rows = Rows(logits, sampling, partial(draft.before, context))
             verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
             check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
@@ -231,7 +240,7 @@ def _events(
                 probe_seconds = watch.aside()
             # 5. Commit.
             n_before = len(output.ids)
-            decisions = tuple(decided(draft, texts, verdict, rows, output))
+            decisions = tuple(decided(draft, texts, verdict, rows, output, logprobs=logprobs))
             emitted = output.ids[n_before:]
             overhead_seconds += watch.lap()
             yield Step(

@@ -5,12 +5,14 @@ All of its cost is in here, and the loop counts it apart (`Step.probe_seconds`).
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection, residual, tested
 from engine.errors import SettingError
 from engine.evidence import MOST_ALTERNATIVES, Alternative, Choice, Evidence, ExactTest, PositionEvidence, Source
+from engine.gumbels import SharedGumbels
 from engine.laws import below, entropy, highest, probs_at, top, total_variation
 from engine.output import Output
 from engine.sampling import Law, Noise, OneHot, Purpose, Rows
@@ -67,7 +69,10 @@ class Probe:
         """
         positions = []
         for position, test in enumerate(verdict.tested):
-            exact = self._exact_test(position, draft, rows, noise, start) if self._compares else None
+            reached = (
+                position <= verdict.n_accepted
+            )  # a rule may test what is behind its refusal, the exact one does not
+            exact = self._exact_test(position, draft, rows, noise, start) if self._compares and reached else None
             if test.terms or exact:
                 positions.append(PositionEvidence(position, test.terms, exact))
         return Evidence(self._choice(draft, rows, verdict, noise, start), self._formula, tuple(positions))
@@ -84,9 +89,10 @@ class Probe:
         position = verdict.n_accepted
         target = rows.law(position)
         guess = draft.laws[position] if position < len(draft.tokens) else None
-        left = None if guess is None else residual(target, guess)
+        left = None if guess is None else verdict.law or residual(target, guess)
         source: Source = "target" if left is None else self._replacement
-        drawn_from = {"target": target, "residual": left}.get(source)
+        drawn_from = target if source == "target" else left if source else None
+        on_a_line = drawn_from is not None and not isinstance(noise, SharedGumbels)
         tokens = self._alternatives(position, draft, rows, verdict.token, [target, guess, left])
         target_probs, draft_probs, residual_probs = (
             None if law is None else [float(prob) for prob in probs_at(law, tokens)] for law in (target, guess, left)
@@ -97,8 +103,8 @@ class Probe:
             position,
             source,
             None if drawn_from is None else drawn_from.prob(verdict.token),
-            None if drawn_from is None else below(drawn_from, verdict.token),
-            None if drawn_from is None else noise.uniform(start + position, Purpose.TARGET),
+            below(drawn_from, verdict.token) if on_a_line and drawn_from else None,
+            noise.uniform(start + position, Purpose.TARGET) if on_a_line else None,
             entropy(target),
             None if guess is None else entropy(guess),
             None if guess is None else total_variation(target, guess),
@@ -109,7 +115,7 @@ class Probe:
                     target_probs[place],
                     None if draft_probs is None else draft_probs[place],
                     None if residual_probs is None else residual_probs[place],
-                    rows.logit(position, token) if greedy else None,
+                    _finite(rows.scores(position)[token]) if greedy else None,
                 )
                 for place, token in enumerate(tokens)
             ),
@@ -123,9 +129,9 @@ class Probe:
         n, target = self._n_alternatives, rows.law(position)
         certain = list(dict.fromkeys([taken, *draft.tokens[position : position + 1]]))
         if isinstance(target, OneHot):
-            row = rows.row(position)
+            row = rows.scores(position)
             found = [int(token) for token in highest(row, n) if row[token] > -float("inf")]
-            rank = {token: rows.logit(position, token) for token in [*found, *certain]}
+            rank = {token: float(row[token]) for token in [*found, *certain]}
             order = rank
         else:
             known = [law for law in laws if law is not None]
@@ -142,6 +148,11 @@ class Probe:
             return self._output.peek([*before, token])[-1]
         except Exception:  # whatever a tokenizer of the user's raises for an id that it does not know
             return ""
+
+
+def _finite(score: float) -> float | None:
+    """None for the logit of a token that is banned."""
+    return float(score) if math.isfinite(score) else None
 
 
 def _others(probs: list[float]) -> float:

@@ -57,7 +57,8 @@ def check_step(step: Step) -> None:
 
     Positions must be 0, 1, 2, ...; every decision must have the tokens that its outcome says; evidence must
     speak of positions of the step, its choice of the one that gives the target's own token; probabilities
-    and total variation must lie from 0 to 1, entropies from 0 to ln 2**32.
+    and total variation must lie from 0 to 1, entropies from 0 to ln 2**32; a log-probability must not be
+    above 0, and belongs to a token.
 
     Raises
     ------
@@ -89,6 +90,10 @@ def _check_decision(step: Step, decision: Decision) -> None:
         raise RunFileError(f"{where} has the target_parts {decision.target_parts}; expected 1 or more")
     names = ("draft_prob", "target_prob", "accept_prob", "draw", "emitted_prob")
     _check_shares(where, ((name, getattr(decision, name)) for name in names))
+    if decision.logprob is not None and not decision.logprob <= ROUNDING:
+        raise RunFileError(f"{where} has the logprob {decision.logprob}; expected 0 or less")
+    if decision.logprob is not None and decision.target_token is None:
+        raise RunFileError(f"{where} has a logprob, and no token that it would belong to")
 
 
 def _check_evidence(step: Step, evidence: Evidence) -> None:

@@ -57,6 +57,17 @@ class Draft:
     logits: tuple[float, ...] | None = None
     note: str = ""
 
+    def before(self, context: Tokens, row: int) -> list[int]:
+        """The ids that stand before row `row` of the target: the context, and the drafted tokens on the way there.
+
+        Examples
+        --------
+        >>> from engine.sampling import OneHot
+        >>> Draft((7, 8), (OneHot(7), OneHot(8))).before([5, 6], 1)
+        [5, 6, 7]
+        """
+        return [*context, *self.tokens[:row]]
+
     def cut(self, n_tokens: int) -> Draft:
         """The first `n_tokens` tokens of this draft."""
         logits = None if self.logits is None else self.logits[:n_tokens]
@@ -67,7 +78,7 @@ class Draft:
 class Tested:
     """How a rule judged one drafted token.
 
-    `draw` is the uniform number held against `accept_prob`; None where the rule drew none. `terms` are
+    `draw` is the uniform number held against `accept_prob`; None where the rule holds none against it. `terms` are
     the numbers that stand in the rule's `formula` and are no field here.
     """
 
@@ -83,12 +94,17 @@ class Tested:
 class Verdict:
     """What a rule says of a draft: the tokens it tested, in order, and the target's own token.
 
-    Only the last tested token may be refused. `token` is the replacement for it, or, when every
-    drafted token was kept, the extra token behind them.
+    What is kept is kept from the first token on. A rule may stop at the first token that is refused, or test those
+    behind it too; none of them is kept. `token` is the replacement for the refused token, or, when every drafted
+    token was kept, the extra token behind them.
+
+    `law` is the law that `token` was drawn from, for a rule that draws it from neither the target's law nor the
+    residual of the exact rule; else None.
     """
 
     tested: tuple[Tested, ...]
     token: int
+    law: Law | None = None
 
     @property
     def n_accepted(self) -> int:
@@ -104,7 +120,7 @@ class Decision:
     |-----------|-------------|--------------|
     | accepted  | the guess   | the same     |
     | rejected  | the guess   | the recovered token that replaces it |
-    | unreached | the guess   | None: never judged |
+    | unreached | the guess   | None: behind the refused token, so never judged, or in vain |
     | bonus     | None        | the extra token after a draft that was kept whole |
     | plain     | None        | the token of a step that drafted nothing |
 
@@ -121,9 +137,13 @@ class Decision:
         Acceptance probability and the uniform number held against it.
     emitted_prob : float or None
         Probability of `target_token` under the target's own processed law (never the residual).
+    logprob : float or None
+        Natural logarithm of the probability of `target_token` under the target's raw law (temperature
+        1, nothing else done to its logits), whatever the rule; None unless it was asked for, and where
+        that probability is 0.
     margin : float or None
-        At temperature 0, how far the logit of `target_token` is ahead of the best other one;
-        negative for a token that only a lossy rule keeps.
+        At temperature 0, how far the logit of `target_token` is ahead of the best other one, behind
+        penalties; negative for a token that only a lossy rule keeps.
     draft_text, target_text : str
         The tokens as text. A token that only begins a character shows its bytes, such as `<F0 9F>`.
     target_parts : int
@@ -141,6 +161,7 @@ class Decision:
     accept_prob: float | None = None
     draw: float | None = None
     emitted_prob: float | None = None
+    logprob: float | None = None
     margin: float | None = None
     draft_text: str = ""
     target_text: str = ""

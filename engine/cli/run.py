@@ -25,6 +25,7 @@ from engine.models.backends import BACKENDS
 from engine.policies import POLICIES
 from engine.report import Report
 from engine.rules import RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
@@ -45,7 +46,7 @@ def add_parser(commands: Any) -> None:
         default=DEFAULT.drafter,
         help=f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH (default %(default)s)",
     )
-    option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
+    option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
            help=f"how many tokens to draft, up to the draft length: {', '.join(POLICIES)}; docs/length-policies.md "
@@ -59,6 +60,16 @@ def add_parser(commands: Any) -> None:
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
     option("--top-p", type=float, default=DEFAULT.top_p, metavar="P", help="1 keeps every token (default %(default)s)")
+    option("--min-p", type=float, default=DEFAULT.min_p, metavar="P",
+           help="keep tokens at least P times as probable as the best one (default %(default)s)")  # fmt: skip
+    option("--repetition-penalty", type=float, default=DEFAULT.repetition_penalty, metavar="R",
+           help="divides logits of tokens in prompt and output; 1 changes nothing (default %(default)s)")  # fmt: skip
+    option("--frequency-penalty", type=float, default=DEFAULT.frequency_penalty, metavar="F",
+           help="off a logit for every time in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--presence-penalty", type=float, default=DEFAULT.presence_penalty, metavar="F",
+           help="off a logit for being in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--arithmetic", default=DEFAULT.arithmetic,
+           help=f"{' or '.join(ARITHMETICS)}: what exponentiates a row (default %(default)s)")  # fmt: skip
     option("--max-tokens", type=int, default=DEFAULT.max_tokens, metavar="N", help="default %(default)s")
     option("--stop", action="append", default=[], metavar="TEXT", help="end where TEXT appears; may be repeated")
     option("--seed", type=int, default=DEFAULT.seed, help="default %(default)s")
@@ -67,6 +78,14 @@ def add_parser(commands: Any) -> None:
     option("--ngram-match", default=DEFAULT.ngram_match, help="recent or first (default %(default)s)")
     option("--acceptance-probability", type=float, default=DEFAULT.acceptance_probability, metavar="P",
            help="the naive rule's parameter (default %(default)s)")  # fmt: skip
+    option("--lenience", type=float, default=DEFAULT.lenience, metavar="L",
+           help="of the rule lenience: above 0, 1 is the exact rule (default %(default)s)")  # fmt: skip
+    option("--ensemble-weight", type=float, default=DEFAULT.ensemble_weight, metavar="W",
+           help="of the rule ensemble: the target's share, 1 is the exact rule (default %(default)s)")  # fmt: skip
+    option("--typical-threshold", type=float, default=DEFAULT.typical_threshold, metavar="E",
+           help="of the rule typical: the probability asked for at most (default %(default)s)")  # fmt: skip
+    option("--typical-scale", type=float, default=DEFAULT.typical_scale, metavar="D",
+           help="of the rule typical: D * exp(-entropy) is asked for if less (default %(default)s)")  # fmt: skip
     option("--agreement", type=float, default=DEFAULT.agreement, metavar="A",
            help="markov: how far the draft agrees with the target, -1 to 1 (default %(default)s)")  # fmt: skip
     option("--target-call-seconds", type=float, default=DEFAULT.target_call_seconds, metavar="S",
@@ -80,6 +99,8 @@ def add_parser(commands: Any) -> None:
            help="rows that are the same, bit for bit, alone and in a block")  # fmt: skip
     option("--probe", type=int, default=DEFAULT.probe, metavar="N",
            help="keep N alternatives of every step, for `runs explain` (default %(default)s: none)")  # fmt: skip
+    option("--logprobs", action=argparse.BooleanOptionalAction, default=DEFAULT.logprobs,
+           help="note the target's own log-probability of every emitted token")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group(required=True)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")

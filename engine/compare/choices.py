@@ -24,9 +24,18 @@ OF_A_CONFIGURATION = (
     "temperature",
     "top_k",
     "top_p",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "arithmetic",
     "ngram_max",
     "ngram_match",
     "acceptance_probability",
+    "lenience",
+    "ensemble_weight",
+    "typical_threshold",
+    "typical_scale",
     "agreement",
 )
 """Settings in which configurations may differ, besides drafter and draft length."""

@@ -9,7 +9,7 @@ from engine.bench.verdict import count_text, estimate_text
 from engine.metrics import NEAR_TIE
 from engine.sampling import Sampling
 
-__all__ = ["Judgement", "TextJudgement", "judged", "judged_text"]
+__all__ = ["Judgement", "TextJudgement", "comparable", "judged", "judged_text"]
 
 Judgement = Literal["helps", "hurts", "no difference", "not known"]
 TextJudgement = Literal["same", "near-tie", "difference", "not compared"]
@@ -55,6 +55,25 @@ def judged(row: Mapping[str, Any]) -> tuple[Judgement, str]:
     return answer, sentence
 
 
+PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+OF_A_LAW = ("temperature", "top_k", "top_p", "min_p", *PENALTIES, "arithmetic")
+
+
+def comparable(one: Sampling, other: Sampling) -> bool:
+    """Whether two texts can be held against each other: both are certain, and of the same law.
+
+    Examples
+    --------
+    >>> comparable(Sampling(0), Sampling(0, top_k=3)), comparable(Sampling(0), Sampling(0, presence_penalty=1))
+    (True, False)
+    """
+    return one.greedy and other.greedy and not _differing(one, other, PENALTIES)
+
+
+def _differing(one: Sampling, other: Sampling, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if getattr(one, name) != getattr(other, name)]
+
+
 def judged_text(
     row: Mapping[str, Any], *, lossless: bool, rule: str, sampling: Sampling, plain_sampling: Sampling
 ) -> tuple[TextJudgement, str]:
@@ -67,12 +86,11 @@ def judged_text(
         Whether its rule keeps the target's law.
     rule : str
     sampling, plain_sampling : Sampling
-        Only where the temperature of both is 0 can texts be held against each other.
+        See `comparable`.
     """
-    if not (sampling.greedy and plain_sampling.greedy):
+    if not comparable(sampling, plain_sampling):
         hot = max(sampling.temperature, plain_sampling.temperature)
-        names = ("temperature", "top_k", "top_p")
-        differs = [name for name in names if getattr(sampling, name) != getattr(plain_sampling, name)]
+        differs = _differing(sampling, plain_sampling, OF_A_LAW if hot else PENALTIES)
         guarantee = (
             f"the rule {rule} is lossy: it need not follow the target's law"
             if not lossless
@@ -80,7 +98,8 @@ def judged_text(
             if differs
             else "its rule is lossless, so they follow the same law"
         )
-        return "not compared", f"not compared: at temperature {hot:g} texts differ by chance; {guarantee}"
+        by_chance = f"at temperature {hot:g} texts differ by chance; " if hot else ""
+        return "not compared", f"not compared: {by_chance}{guarantee}"
     n_compared, found = row["prompts_compared"], row["divergences"]
     if not n_compared:
         return "not compared", "not compared: no prompt has a run of both"

@@ -1,12 +1,14 @@
 """Slow and independent counterparts of the engine: a law by loops, and the output law of a rule by bisection.
 
-`output_law` knows no formula of speculative decoding. It hands draws to the rule's own `judge` and
-measures, by bisection, how much of [0, 1) leads to each outcome.
+`judged_chances` knows no formula of speculative decoding. It hands numbers to the rule's own `judge` and
+measures, by bisection, how much of [0, 1) leads to each outcome. `output_law` adds up what comes of it.
+A `Sampling` with penalties is a law of the tokens so far: `context` is what stands before the first token.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -17,13 +19,54 @@ from engine.values import Draft
 BELOW_ONE = 1 - 2**-53
 
 
-def slow_law(logits, *, temperature=1.0, top_k=0, top_p=1.0):
-    """Temperature, then top-k with ties, then top-p, one loop each, in exact sums."""
-    scores = [float(logit) / temperature for logit in logits]
+def slow_penalised(logits, context, *, repetition_penalty, frequency_penalty, presence_penalty, prompt_length):
+    """The logits behind the penalties, token by token."""
+    output = list(context)[prompt_length:]
+    scores = []
+    for token, logit in enumerate(logits):
+        score = float(logit)
+        if token in context:
+            score = score / repetition_penalty if score > 0 else score * repetition_penalty
+        for _ in range(output.count(token)):
+            score -= frequency_penalty
+        if token in output:
+            score -= presence_penalty
+        scores.append(score)
+    return scores
+
+
+def slow_integer_weights(logits, temperature):
+    """Exponentials in units of 2**-31, each in Python's whole numbers."""
+    weights = []
+    for logit in logits:
+        depth = (max(logits) - logit) / temperature * 4096 / math.log(2)
+        octaves, rest = divmod(round(depth) if depth < 2**17 else 2**17 - 1, 4096)
+        weights.append(round(2 ** (31 - rest / 4096)) >> octaves)
+    return weights
+
+
+def slow_law(
+    logits, *, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, frequency_penalty=0.0,
+    presence_penalty=0.0, arithmetic="float", prompt_length=0, context=(),
+):  # fmt: skip
+    """Penalties, temperature, min-p, top-k with ties, top-p, one loop each, in exact sums; temperature 0 as well."""
+    penalties = {"frequency_penalty": frequency_penalty, "presence_penalty": presence_penalty}
+    logits = slow_penalised(
+        logits, context, repetition_penalty=repetition_penalty, **penalties, prompt_length=prompt_length
+    )
+    if temperature == 0:
+        best = max(range(len(logits)), key=lambda token: (logits[token], -token))
+        return [float(token == best) for token in range(len(logits))]
+    scores = [logit / temperature for logit in logits]
     best = max(scores)
     weights = [math.exp(score - best) for score in scores]
+    if arithmetic == "integer":
+        weights = [float(weight) for weight in slow_integer_weights(logits, temperature)]
+    least = min_p * max(weights)
+    weights = [weight if weight >= least else 0.0 for weight in weights]
     if 0 < top_k < len(weights):
-        kth = sorted(scores, reverse=True)[top_k - 1]
+        alive = sorted((score for score, weight in zip(scores, weights, strict=True) if weight), reverse=True)
+        kth = alive[min(top_k, len(alive)) - 1]
         weights = [weight if score >= kth else 0.0 for weight, score in zip(weights, scores, strict=True)]
     total = math.fsum(weights)
     probs = [weight / total for weight in weights]
@@ -56,39 +99,111 @@ class Draws:
         return law.draw(self.uniform(position, purpose))
 
 
-def preimages(outcome: Callable[[float], object], halvings: int = 48) -> dict:
-    """How much of [0, 1) a step function sends to each of its values, each sent from an interval."""
-    lengths = defaultdict(float)
+class Chosen:
+    """A stand-in for `Noise` with a number for every position and purpose; it notes for which it had none."""
+
+    def __init__(self, numbers, other):
+        self._numbers, self._other = numbers, other
+        self.missing = []
+
+    def uniform(self, position, purpose):
+        if (position, purpose) not in self._numbers:
+            self.missing.append((position, purpose))
+        return self._numbers.get((position, purpose), self._other)
+
+    def draw(self, law, position, purpose):
+        return law.draw(self.uniform(position, purpose))
+
+
+def cells(outcome: Callable[[float], object], halvings: int = 48):
+    """The intervals of [0, 1) on which a step function is constant: (low, high, value), in rising order."""
+    found = []
 
     def split(low: float, high: float, at_low: object, at_high: object) -> None:
         if at_low == at_high or high - low < 2.0**-halvings:
-            lengths[at_low] += high - low
+            if found and found[-1][2] == at_low:
+                low = found.pop()[0]
+            found.append((low, high, at_low))
             return
         middle = (low + high) / 2
         at_middle = outcome(middle)
         split(low, middle, at_low, at_middle)
         split(middle, high, at_middle, at_high)
 
+    looks = [outcome(min(eighth / 8, BELOW_ONE)) for eighth in range(9)]
     for eighth in range(8):  # a few looks, so that an outcome that comes back is not passed over
-        high = (eighth + 1) / 8
-        split(eighth / 8, high, outcome(eighth / 8), outcome(min(high, BELOW_ONE)))
+        split(eighth / 8, (eighth + 1) / 8, looks[eighth], looks[eighth + 1])
+    return found
+
+
+def preimages(outcome: Callable[[float], object]) -> dict:
+    """How much of [0, 1) a step function sends to each of its values."""
+    lengths = defaultdict(float)
+    for low, high, value in cells(outcome):
+        lengths[value] += high - low
     return lengths
 
 
-def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, start=5):
+def judged_chances(rule, draft, rows, *, start=5) -> dict:
+    """How probable each (tokens kept, token of the target) is, by bisection of every number that `judge` asks for.
+
+    One number after the other, in the order in which the rule asks, is cut into the intervals that make no
+    difference, whichever of two values the numbers after it have; then the next one is, within each of them.
+    """
+    probable = defaultdict(float)
+
+    def outcome(numbers, other):
+        noise = Chosen(numbers, other)
+        verdict = rule.judge(draft, rows, noise=noise, start=start)
+        return (verdict.n_accepted, verdict.token), noise.missing
+
+    def explore(numbers, weight):
+        told, missing = outcome(numbers, BELOW_ONE)
+        if not missing:
+            probable[told] += weight
+            return
+        asked = missing[0]
+        others = (0.0, BELOW_ONE) if len(missing) > 1 or asked[1] is Purpose.ACCEPT else (0.0,)
+        fate = cells(lambda number: tuple(outcome({**numbers, asked: number}, other)[0] for other in others))
+        for low, high, _ in fate:
+            explore({**numbers, asked: (low + high) / 2}, weight * (high - low))
+
+    explore({}, 1.0)
+    return probable
+
+
+def told_chances(rule, draft, rows, vocab_size) -> dict:
+    """The same from the rule's own `chances`."""
+    probable = defaultdict(float)
+    for n_accepted, (chance, law) in enumerate(rule.chances(draft, rows)):
+        for token in range(vocab_size):
+            probable[n_accepted, token] += chance * law.prob(token)
+    return probable
+
+
+def rows_of(target_logits, tokens, sampling, context=()):
+    """The target's rows at every position of a draft, and behind it."""
+    logits = np.array([target_logits(tokens[:index]) for index in range(len(tokens) + 1)])
+    return Rows(logits, sampling, lambda row: (*context, *tokens[:row]))
+
+
+def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, told=False, continued=None, context=()):
     """The law of the first `length` + 1 tokens when one step is followed by plain sampling.
 
-    `target_logits` and `draft_law` are functions of the tokens drafted so far. Returns an array of
-    `length` + 1 axes.
+    `target_logits` and `draft_law` are functions of the tokens drafted so far. The step is measured (`judged_chances`),
+    or taken from the rule's own word (`told_chances`), which is much faster. `continued` gives another law than the
+    target's to what follows the step. Returns an array of `length` + 1 axes.
     """
     law_of_output = np.zeros((vocab_size,) * (length + 1))
+    start = len(context) or 5
+    continued = continued or (lambda tokens: target_law(target_logits(tokens), sampling, (*context, *tokens)))
 
     def emit(tokens, weight):
-        """Add the weight of `tokens`, continued by the target's own law up to the full length."""
+        """Add the weight of `tokens`, continued up to the full length."""
         if len(tokens) == length + 1:
             law_of_output[tokens] += weight
             return
-        for token, prob in enumerate(target_law(target_logits(tokens), sampling)):
+        for token, prob in enumerate(continued(tokens)):
             if prob:
                 emit((*tokens, token), weight * prob)
 
@@ -98,42 +213,25 @@ def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, 
         if not weight:
             continue  # never drafted
         draft = Draft(tokens, laws)
-        rows = Rows(np.array([target_logits(tokens[:index]) for index in range(length + 1)]), sampling)
-
-        def judge(accept, target, draft=draft, rows=rows):
-            return rule.judge(draft, rows, noise=Draws(accept, target, start), start=start)
-
-        for index in range(length):
-            kept = (0.0,) * index  # a draw of 0 keeps whatever can be kept
-            fate = preimages(
-                lambda draw, kept=kept, index=index: judge((*kept, draw, *[0.0] * length), 0.5).tested[index].accepted
-            )
-            if fate.get(False):
-                recovered = preimages(lambda draw, kept=kept: judge((*kept, BELOW_ONE), draw).token)
-                for token, share in recovered.items():
-                    emit((*tokens[:index], token), weight * fate[False] * share)
-            weight *= fate.get(True, 0.0)
-            if not weight:
-                break
-        else:
-            for token, share in preimages(lambda draw: judge((0.0,) * length, draw).token).items():
-                emit((*tokens, token), weight * share)
+        rows = rows_of(target_logits, tokens, sampling, context)
+        fates = told_chances(rule, draft, rows, vocab_size) if told else judged_chances(rule, draft, rows, start=start)
+        for (n_accepted, token), share in fates.items():
+            emit((*tokens[:n_accepted], token), weight * share)
     return law_of_output
 
 
-def target_law(logits, sampling: Sampling):
+def target_law(logits, sampling: Sampling, context=()):
     """The target's processed law as a list, at any temperature."""
-    if sampling.temperature == 0:
-        return [float(token == max(range(len(logits)), key=lambda t: (logits[t], -t))) for token in range(len(logits))]
-    return slow_law(logits, temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p)
+    return slow_law(logits, **asdict(sampling), context=context)
 
 
-def plain_law(target_logits, sampling, *, length, vocab_size):
+def plain_law(target_logits, sampling, *, length, vocab_size, context=()):
     """The law of the first `length` + 1 tokens of plain sampling from the target."""
     law = np.zeros((vocab_size,) * (length + 1))
     for tokens in product(range(vocab_size), repeat=length + 1):
         law[tokens] = math.prod(
-            target_law(target_logits(tokens[:index]), sampling)[token] for index, token in enumerate(tokens)
+            target_law(target_logits(tokens[:index]), sampling, (*context, *tokens[:index]))[token]
+            for index, token in enumerate(tokens)
         )
     return law
 
