@@ -46,7 +46,7 @@ ARROWS = {
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
     "engine.telemetry": ("errors", "telemetry", "values"),
-    "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
+    "engine.spec": ("acceptance", "drafters", "errors", "lengths", "sampling"),
     "engine.rules": ("acceptance", "spec"),
     "engine.policies": ("lengths", "spec"),
     "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "spec"),
