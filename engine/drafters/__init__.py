@@ -1,10 +1,21 @@
 """What guesses: one file per drafter, the protocol in `base`."""
 
-from engine.drafters.base import Drafter
+from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.drafters.combined import LookupFirst
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.model import ModelDrafter
 from engine.drafters.ngram import PromptLookup
 from engine.drafters.none import NoDraft
+from engine.drafters.suffix import SuffixDecoding
 
-__all__ = ["Drafter", "EagleDrafter", "LookupFirst", "ModelDrafter", "NoDraft", "PromptLookup"]
+__all__ = [
+    "Drafter",
+    "EagleDrafter",
+    "LearnsFromOutputs",
+    "LearnsFromRows",
+    "LookupFirst",
+    "ModelDrafter",
+    "NoDraft",
+    "PromptLookup",
+    "SuffixDecoding",
+]

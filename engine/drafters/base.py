@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from engine.models.base import Logits
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
-__all__ = ["Drafter"]
+__all__ = ["Drafter", "LearnsFromOutputs", "LearnsFromRows"]
 
 
 class Drafter(Protocol):
@@ -36,3 +37,27 @@ class Drafter(Protocol):
         A token drawn for absolute position i uses `noise.uniform(i, Purpose.DRAFT)`. Nothing need
         be proposed behind a token of `end_tokens`.
         """
+
+
+@runtime_checkable
+class LearnsFromRows(Protocol):
+    """A drafter that wants to see what the target said at every step, those tokens among it that were refused."""
+
+    def observe(self, tokens: Tokens, rows: Logits) -> None:
+        """Learn from a verification.
+
+        Parameters
+        ----------
+        tokens : sequence of int, length n
+            The last token of the context, and the drafted ones behind it.
+        rows : array, shape (n, vocab_size)
+            The target's raw logits of what follows each of them. They are the target's own: do not write to them.
+        """
+
+
+@runtime_checkable
+class LearnsFromOutputs(Protocol):
+    """A drafter that remembers outputs beyond their run."""
+
+    def finished(self, output: Tokens) -> None:
+        """Take what a run has emitted, which ended without an error."""
