@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from engine.acceptance.chances import Chances
 from engine.evidence import Source
 from engine.sampling import Noise, Rows
 from engine.values import Draft, Verdict
@@ -54,4 +55,23 @@ class AcceptanceRule(Protocol):
             Position i of the step uses `noise.uniform(start + i, ...)`.
         start : int
             Length of the context before the step.
+        """
+
+    def chances(self, draft: Draft, rows: Rows) -> Chances:
+        """What `judge` does with this draft, as probabilities: nothing is drawn.
+
+        The laboratory and the check that a rule is lossless need it. A rule of one's own without it
+        decodes all the same; there it is left out, with a sentence that says why.
+
+        Parameters
+        ----------
+        draft, rows
+            As for `judge`.
+
+        Returns
+        -------
+        list of (float, Law)
+            Entry n, for n from 0 to the number of drafted tokens: the probability, given the draft, that
+            exactly n of its tokens are kept, and the law of the target's own token if so. The
+            probabilities sum to 1; where one is 0, its law is of no account.
         """

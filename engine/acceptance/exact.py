@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.acceptance.chances import Chances, one_by_one
 from engine.evidence import Source
 from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sparse
 from engine.values import Draft, Tested, Verdict
@@ -52,6 +53,13 @@ class ExactRejection:
         n_drafted = len(draft.tokens)
         extra = noise.draw(rows.law(n_drafted), start + n_drafted, Purpose.TARGET)
         return Verdict(tuple(tests), extra)
+
+    def chances(self, draft: Draft, rows: Rows) -> Chances:
+        """See `AcceptanceRule.chances`."""
+        places = list(enumerate(zip(draft.tokens, draft.laws, strict=True)))
+        tests = [tested(token, draft=law, target=rows.law(index), draw=0.0) for index, (token, law) in places]
+        laws = [residual(rows.law(index), law) for index, (_, law) in places]
+        return one_by_one([test.accept_prob for test in tests], [*laws, rows.law(len(places))])
 
 
 def tested(token: int, *, draft: Law, target: Law, draw: float) -> Tested:
