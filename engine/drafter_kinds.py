@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
-from engine.drafters.confidence import LENGTH_POLICIES
 from engine.errors import SettingError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.models import catalog
@@ -47,16 +46,15 @@ def make_drafter(spec: RunSpec, loaded: LoadedModel, progress: Progress | None =
     DraftscopeError
         If a file is unusable, nothing ships for the target, or the draft's tokens are not the target's.
     """
-    confidence = LENGTH_POLICIES[spec.length_policy]
     kind, _, name = spec.drafter.partition(":")
     if kind == "none":
         return NoDraft()
     if kind == "ngram":
         return PromptLookup(spec.ngram_max, match=spec.ngram_match)
     if kind == "eagle+ngram":
-        return eagle_and_lookup(spec.target, loaded.model, name, spec.ngram_max, spec.ngram_match, confidence)
+        return eagle_and_lookup(spec.target, loaded.model, name, spec.ngram_max, spec.ngram_match)
     if kind == "eagle" or (not name and loaded.partner is None and has_shipped_head(spec.target)):
-        return eagle(spec.target, loaded.model, name, confidence)
+        return eagle(spec.target, loaded.model, name)
     return ModelDrafter(_draft_model(spec, loaded, name, progress), loaded.model.vocab_size)
 
 

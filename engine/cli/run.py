@@ -19,10 +19,10 @@ from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
 from engine.drafter_kinds import DRAFTERS
-from engine.drafters.confidence import LENGTH_POLICIES
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.models.backends import BACKENDS
+from engine.policies import POLICIES
 from engine.report import Report
 from engine.rules import RULES
 from engine.spec import RunSpec
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
-           help=f"{' or '.join(LENGTH_POLICIES)}: whether a draft head drafts fewer where it is not sure "
+           help=f"{' or '.join(POLICIES)}: whether a draft head drafts fewer where it is not sure "
            "(default %(default)s)")  # fmt: skip
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")

@@ -7,6 +7,7 @@ from engine.drafters.model import ModelDrafter
 from engine.drafters.ngram import PromptLookup
 from engine.drafters.none import NoDraft
 from engine.drafters.suffix import SuffixDecoding
+from engine.drafters.suffix_first import SuffixFirst
 
 __all__ = [
     "Drafter",
@@ -18,4 +19,5 @@ __all__ = [
     "NoDraft",
     "PromptLookup",
     "SuffixDecoding",
+    "SuffixFirst",
 ]

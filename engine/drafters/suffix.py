@@ -11,7 +11,8 @@ Not here: trees of several branches, and keeping the outputs on disk.
 from __future__ import annotations
 
 from engine.drafters.earlier_outputs import EarlierOutputs
-from engine.drafters.suffix_tree import Choice, Speculation, SuffixTree
+from engine.drafters.suffix_tree import Choice, Guess, Speculation, SuffixTree
+from engine.lengths import ALWAYS, GoOn, Prospect
 from engine.sampling import Noise, OneHot, Sampling
 from engine.values import Draft, Tokens
 
@@ -59,21 +60,37 @@ class SuffixDecoding:
         self._catch_up(list(context))
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
         """See `Drafter.propose`. The laws are one-hot: nothing is drawn."""
+        return self.draft(self.guess(context, limit), limit, go_on)
+
+    def guess(self, context: Tokens, limit: int) -> Guess:
+        """The proposal with the best score, from this run or from earlier ones."""
         self._catch_up(list(context))
         guess = self._tree.guess_next(limit, self._speculation)
         if self._outputs is not None:
             other = self._outputs.guess(context, limit, self._speculation)
-            guess = other if other.score > guess.score else guess
-        laws = tuple(OneHot(token) for token in guess.tokens)
+            return other if other.score > guess.score else guess
+        return guess
+
+    def draft(self, guess: Guess, limit: int, go_on: GoOn = ALWAYS) -> Draft:
+        """A proposal as a draft, as far as the length policy wants it to go."""
+        for place, survival in enumerate(guess.survivals):
+            if not go_on.before(Prospect(place, survival=survival)):
+                return Draft(guess.tokens[:place], _laws(guess.tokens[:place]), note=go_on.reason)
         if not guess.tokens:
             return Draft(note="nothing that is likely enough followed the end of the context before")
-        if len(guess.tokens) == limit:
-            return Draft(guess.tokens, laws)
         longest = "token" if guess.n_matched == 1 else f"{guess.n_matched} tokens"
-        return Draft(guess.tokens, laws, note=f"the last {longest} occurred before: that suggests no more")
+        short = "" if len(guess.tokens) == limit else f"the last {longest} occurred before: that suggests no more"
+        return Draft(guess.tokens, _laws(guess.tokens), note=short)
 
     def finished(self, output: Tokens) -> None:
         """Remember what the run emitted, for later ones."""
@@ -88,3 +105,7 @@ class SuffixDecoding:
             self._tree.begin()
         self._tree.extend(context[n_read:])
         self._read = context
+
+
+def _laws(tokens: tuple[int, ...]) -> tuple[OneHot, ...]:
+    return tuple(OneHot(token) for token in tokens)

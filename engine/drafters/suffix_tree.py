@@ -82,7 +82,13 @@ class Guess:
 
     tokens: tuple[int, ...] = ()
     n_matched: int = 0
-    score: float = 0.0
+    survivals: tuple[float, ...] = ()
+    """The estimated probability that each token, and all before it, is kept."""
+
+    @property
+    def score(self) -> float:
+        """How many tokens are expected to be kept."""
+        return sum(self.survivals)
 
 
 class _Node:
@@ -130,7 +136,7 @@ class SuffixTree:
     >>> tree.count([5, 6]), tree.count([6, 7])
     (2, 1)
     >>> tree.guess_next(limit=4, speculation=Speculation())
-    Guess(tokens=(7, 8), n_matched=2, score=2.0)
+    Guess(tokens=(7, 8), n_matched=2, survivals=(1.0, 1.0))
     """
 
     def __init__(self, choice: Choice = "frequent", *, depth: int = DEPTH, max_nodes: int | None = None) -> None:
@@ -256,20 +262,22 @@ class SuffixTree:
         speculation: Speculation,
         growing: list[int] | None,
     ) -> Guess:
-        best = Guess()
+        best, best_score = Guess(), 0.0
         for node, n_behind, n_matched in matches:
             allowed = speculation.allowed(n_matched, limit)
-            tokens, score = self._walk(node, n_behind, allowed, speculation.min_prob, growing)
-            if tokens and score >= best.score:
-                best = Guess(tuple(tokens), n_matched, score)
+            tokens, survivals = self._walk(node, n_behind, allowed, speculation.min_prob, growing)
+            score = sum(survivals)
+            if tokens and score >= best_score:
+                best, best_score = Guess(tuple(tokens), n_matched, tuple(survivals)), score
         return best
 
     def _walk(
         self, node: _Node, n_behind: int, allowed: int, min_prob: float, growing: list[int] | None
-    ) -> tuple[list[int], float]:
-        """What follows a node most likely, and the sum of the probabilities that it does."""
+    ) -> tuple[list[int], list[float]]:
+        """What follows a node most likely, and the probability that it does as far as each token."""
         tokens: list[int] = []
-        prob, score = 1.0, 0.0
+        survivals: list[float] = []
+        prob = 1.0
         while len(tokens) < allowed:
             if node.children is not None:
                 child = self._child(node)
@@ -291,8 +299,8 @@ class SuffixTree:
             else:
                 break
             tokens.append(token)
-            score += prob
-        return tokens, score
+            survivals.append(prob)
+        return tokens, survivals
 
     @staticmethod
     def _child(node: _Node) -> _Node | None:

@@ -24,13 +24,13 @@ ARROWS = {
     "engine.stopping": (),
     "engine.values": ("errors", "evidence", "sampling"),
     "engine.laws": ("sampling",),
-    "engine.lengths": ("errors", "lengths"),
+    "engine.lengths": ("errors", "laws", "lengths", "sampling"),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "stopping", "values"),
     "engine.acceptance": ("acceptance", "errors", "evidence", "sampling", "values"),
     "engine.drafters": (
-        "drafters", "errors", "models.attention", "models.base", "models.packed", "models.rope", "models.threads",
-        "sampling", "values",
+        "drafters", "errors", "lengths", "models.attention", "models.base", "models.packed", "models.rope",
+        "models.threads", "sampling", "values",
     ),
     "engine.heads": ("drafters", "errors", "models"),
     "engine.text": ("models.base", "values"),
@@ -48,10 +48,11 @@ ARROWS = {
     "engine.telemetry": ("errors", "telemetry", "values"),
     "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
     "engine.rules": ("acceptance", "spec"),
+    "engine.policies": ("lengths", "spec"),
     "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "spec"),
     "engine.build": (
-        "acceptance", "decode", "drafter_kinds", "drafters", "errors", "lengths", "models", "probe", "rules",
-        "sampling", "spec", "stopping", "values",
+        "acceptance", "decode", "drafter_kinds", "drafters", "errors", "lengths", "models", "policies", "probe",
+        "rules", "sampling", "spec", "stopping", "values",
     ),
 }  # fmt: skip
 

@@ -84,7 +84,7 @@ def slow_guess(text, limit, speculation, choice="frequent"):
     for n_matched in range(1, len(text)):
         end = text[-n_matched:]
         places = [place for place in range(n_matched, len(text)) if text[place - n_matched : place] == end]
-        tokens, prob, score = [], 1.0, 0.0
+        tokens, prob, survivals = [], 1.0, []
         while places and len(tokens) < speculation.allowed(n_matched, limit):
             going_on = [place for place in places if place + len(tokens) < len(text)]
             if not going_on:
@@ -100,10 +100,10 @@ def slow_guess(text, limit, speculation, choice="frequent"):
             if prob < speculation.min_prob:
                 break
             tokens.append(token)
-            score += prob
+            survivals.append(prob)
             places = [place for place in going_on if text[place + len(tokens) - 1] == token]
-        if tokens and score >= best.score:
-            best = Guess(tuple(tokens), n_matched, score)
+        if tokens and sum(survivals) >= best.score:
+            best = Guess(tuple(tokens), n_matched, tuple(survivals))
     return best
 
 
