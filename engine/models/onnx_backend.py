@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.models.architecture import Architecture
 from engine.models.base import Logits
 from engine.models.context import checked_ids, n_common
+from engine.models.early_exit import EarlyCache
 from engine.models.hidden_rows import FINAL, HiddenRows
 from engine.models.onnx_graph import residual
 from engine.models.onnx_session import Buffers, Compiled
@@ -53,6 +54,17 @@ class OnnxTransformer:
         self._buffers = Buffers(compiled, architecture)
         self._hidden = HiddenRows(architecture.n_layers, architecture.width, architecture.context_length)
         self._cached: NDArray[np.int64] = np.empty(0, np.int64)  # the ids whose keys and values the buffers hold
+        self._early = EarlyCache()
+        self._early_buffers: dict[int, Buffers] = {}
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers there are."""
+        return self._architecture.n_layers
+
+    def n_weights(self, n_layers: int) -> int:
+        """See `LayeredModel.n_weights`."""
+        return self._architecture.n_weights(n_layers)
 
     def fork(self, *, name: str | None = None, exact_rows: bool | None = None) -> OnnxTransformer:
         """The same weights with buffers of their own; by another name or with another mode of rows, if one is given."""
@@ -91,6 +103,31 @@ class OnnxTransformer:
         self._feed(ids, n_common(ids, self._cached), len(ids))
         return self._hidden.read(len(ids) - last, len(ids), taps)
 
+    def early_logits(self, context: Tokens, last: int, n_layers: int) -> Logits:
+        """See `LayeredModel.early_logits`; float32, shape (last, vocab_size).
+
+        Raises
+        ------
+        PromptError, ForwardError
+            As `logits` does.
+        BackendError
+            If the graph that ends there cannot be made.
+        """
+        ids = self._checked(context, last)
+        first_asked = len(ids) - last
+        kept = min(self._early.n_kept(ids, n_layers, self._cached), first_asked)
+        if n_layers not in self._early_buffers:
+            host = self._buffers
+            self._early_buffers[n_layers] = Buffers(self._compiled, self._architecture, n_layers=n_layers, host=host)
+        pieces = []
+        for start in range(kept, len(ids), CHUNK):
+            self._cached = self._cached[:start]  # behind it the first layers are overwritten
+            self._early.begin(ids[:start], n_layers)
+            piece = ids[start : start + CHUNK]
+            pieces.append(self._run(self._early_buffers[n_layers], piece, start, first_asked))
+            self._early.begin(ids[: start + len(piece)], n_layers)
+        return np.concatenate(pieces)
+
     def _checked(self, context: Tokens, last: int) -> NDArray[np.int64]:
         return checked_ids(self.name, context, last, vocab_size=self.vocab_size, context_length=self.context_length)
 
@@ -100,15 +137,26 @@ class OnnxTransformer:
         pieces = []
         for start in range(kept, len(ids), CHUNK):
             self._cached = ids[:start]  # what follows is about to be overwritten
+            self._early.forget()
             piece = ids[start : start + CHUNK]
-            asked = min(max(first_asked - start, 0), len(piece))
             shown = dict.fromkeys(names.values(), np.empty((0, 0), np.float32))
-            rows = self._buffers.run(
-                piece, start, first_asked=asked, repeat=self.exact_rows and len(piece) % TILE == 1, shown=shown
-            )
+            rows = self._run(self._buffers, piece, start, first_asked, shown)
             for tap, name in names.items():
                 self._hidden.write(tap, start, shown[name])
             self._cached = ids[: start + len(piece)]
             if len(rows):
                 pieces.append(rows)
         return pieces
+
+    def _run(
+        self,
+        buffers: Buffers,
+        piece: NDArray[np.int64],
+        start: int,
+        first_asked: int,
+        shown: dict[str, Array] | None = None,
+    ) -> Array:
+        """Feed a piece of the context that begins at `start`; its rows of logits from `first_asked` on."""
+        asked = min(max(first_asked - start, 0), len(piece))
+        repeat = self.exact_rows and len(piece) % TILE == 1
+        return buffers.run(piece, start, first_asked=asked, repeat=repeat, shown={} if shown is None else shown)
