@@ -32,7 +32,8 @@ def judged(row: Mapping[str, Any]) -> tuple[Judgement, str]:
     Examples
     --------
     >>> row = {"speed_up": {"value": 1.62, "low": 1.55, "high": 1.7}, "drafted": 50, "draft_cost": 0.03,
-    ...        "acceptance_rate": 0.58, "simulated": False, "speed_up_with_prefill": {"value": 1.4, "low": 1.3, "high": 1.5}}
+    ...        "acceptance_rate": 0.58, "simulated": False,
+    ...        "speed_up_with_prefill": {"value": 1.4, "low": 1.3, "high": 1.5}}
     >>> print(judged(row)[1])
     helps: 1.62x (1.55-1.70); the draft costs 3 % of a target call and 58 % of its tokens are kept
     """
