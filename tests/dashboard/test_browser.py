@@ -388,6 +388,30 @@ def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
         page.get_by_role("link", name=name).click()
     page.get_by_role("button", name="Run", exact=True).wait_for()
     page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
-    slider = page.locator("[data-testid=stSlider]", has_text="Draft length")
-    assert slider.inner_text().split()[:3] == ["Draft", "length", "7"]
+    assert draft_length(page) == "7"
+    assert page.errors == []
+
+
+def draft_length(page):
+    name, other, value, *_ = page.locator("[data-testid=stSlider]", has_text="Draft length").inner_text().split()
+    assert (name, other) == ("Draft", "length")
+    return value
+
+
+@pytest.mark.parametrize("where", ["", "compare"])
+def test_a_reload_keeps_the_settings_of_a_link(page, server, where):
+    address, _ = server
+    page.goto(address + address_of(RunSpec(prompt="Hello there", draft_length=7, temperature=0.0)))
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    if where:
+        page.get_by_role("link", name="Compare").click()
+        page.get_by_role("button", name="Compare", exact=True).wait_for()
+    page.reload()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    assert draft_length(page) == "7"
+    page.locator("textarea").first.fill("Something else")
+    page.get_by_text("Max tokens", exact=True).click()  # leaves the field
+    page.wait_for_timeout(1000)
+    page.reload()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Something else'")
     assert page.errors == []
