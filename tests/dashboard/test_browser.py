@@ -230,6 +230,24 @@ def test_a_token_that_is_clicked_is_explained(page, server):
     assert page.errors == []
 
 
+@pytest.mark.parametrize("width", [1000, 1300])
+def test_a_double_click_is_about_the_token_that_was_pointed_at_though_the_panel_moves_the_text(page, server, width):
+    address, _ = server
+    page.set_viewport_size({"width": width, "height": 1000})
+    start(page, address, "max_tokens=200&seed=4")
+    wait_for_state(page, "finished")
+    tokens = page.locator(".stream .token")
+    for number in (31, 31, 80):  # the panel is closed, is open there, is open elsewhere
+        token = tokens.nth(number)
+        step, position = (int(token.get_attribute(f"data-{name}")) for name in ("step", "position"))
+        token.dblclick()
+        page.wait_for_function(f"() => {LIVE}.dataset.state === 'replay' && Number({LIVE}.dataset.step) === {step + 1}")
+        explained(page, step, position)
+        page.get_by_role("button", name="To the end").click()
+        wait_for_state(page, "finished")
+    assert page.errors == []
+
+
 def test_arrow_keys_go_from_token_to_token_and_from_step_to_step(page, server):
     address, _ = server
     start(page, address, "max_tokens=30&seed=4")
