@@ -33,6 +33,7 @@ __all__ = [
     "fetching",
     "fill",
     "forget_deleted",
+    "imported",
     "keep_widgets",
     "last_deleted",
     "link",
@@ -46,6 +47,7 @@ __all__ = [
     "show_comparison",
     "step_of",
     "take_fetching",
+    "take_imported",
     "take_link",
     "take_notice",
     "take_spec",
@@ -187,13 +189,23 @@ def show_comparison(comparison: LiveComparison) -> None:
 
 
 def notice(text: str) -> None:
-    """Keep a message for the next time the page is drawn."""
+    """Keep what to say of trouble for the next time a page is drawn."""
     st.session_state.notice = text
 
 
 def take_notice() -> str:
-    """The message that was kept, once."""
+    """The trouble that was kept, once."""
     return str(st.session_state.pop("notice", ""))
+
+
+def imported(text: str) -> None:
+    """Keep what came of an import for the next time the page is drawn."""
+    st.session_state.imported = text
+
+
+def take_imported() -> str:
+    """What came of an import, once."""
+    return str(st.session_state.pop("imported", ""))
 
 
 def fetching() -> None:

@@ -376,6 +376,22 @@ def test_a_deleted_run_comes_back_by_undo(page, server):
     assert store.runs()[0].id == run_id
 
 
+def test_a_download_of_a_run_that_is_gone_says_so(page, server):
+    address, home = server
+    start(page, address, "max_tokens=20&seed=4")
+    wait_for_state(page, "finished")
+    button = page.get_by_role("button", name="Run as JSONL")
+    with page.expect_download() as download:
+        button.click()
+    run_id = page.evaluate(f"() => {LIVE}.dataset.run")
+    assert run_id in Path(download.value.path()).read_text()
+    store = RunStore(home / "data" / "runs.sqlite")
+    store.delete([run_id])
+    button.click()
+    page.get_by_text(f"Nothing was downloaded: {run_id} was deleted meanwhile.").wait_for(timeout=60_000)
+    assert page.errors == []
+
+
 LANES = LIVE.replace(".live", ".lanes")
 
 
