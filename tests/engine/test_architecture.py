@@ -19,7 +19,7 @@ OF_THE_PAGE = {"streamlit", "plotly", "pandas", "dashboard"}
 # what a part may import of the engine; a part that is not named here stands above all of these
 ARROWS = {
     "engine.errors": (),
-    "engine.sampling": ("errors",),
+    "engine.sampling": ("errors", "sampling"),
     "engine.evidence": (),
     "engine.stopping": (),
     "engine.values": ("errors", "evidence", "sampling"),
@@ -47,7 +47,7 @@ ARROWS = {
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
     "engine.telemetry": ("errors", "telemetry", "values"),
-    "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
+    "engine.spec": ("acceptance", "drafters", "errors", "lengths", "sampling"),
     "engine.rules": ("acceptance", "spec"),
     "engine.policies": ("lengths", "spec"),
     "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "spec"),

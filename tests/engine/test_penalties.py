@@ -11,7 +11,9 @@ from engine.drafters import LookupFirst, ModelDrafter, NoDraft, PromptLookup
 from engine.errors import SettingError
 from engine.lengths import FixedLength
 from engine.models.callable import CallableModel
+from engine.rules import RULES
 from engine.sampling import Noise, OneHot, Rows, Sampling, law, penalised
+from engine.spec import RunSpec
 from engine.values import Draft, Finished, Step
 from tests.engine.oracle import output_law, plain_law, slow_law, total_variation
 from tests.engine.test_acceptance_exact import random_pair
@@ -139,6 +141,29 @@ def test_output_law_with_penalties_is_that_of_plain_sampling(sampling, length, d
     found = output_law(ExactRejection(), *pair, sampling, **size)
     assert found.sum() == pytest.approx(1, abs=1e-12)
     assert total_variation(found, plain_law(pair[0], sampling, **size)) < 1e-12
+
+
+LOSSLESS = [name for name, make in RULES.items() if make(RunSpec()).lossless]
+
+
+@pytest.mark.parametrize("rule", LOSSLESS)
+@pytest.mark.parametrize(("length", "told"), [(1, False), (2, False), (2, True), (3, True)])
+@pytest.mark.parametrize("sampling", [REPETITION, ALL], ids=str)
+def test_every_lossless_rule_has_the_penalised_law(rule, length, told, sampling):
+    size = {"length": length, "vocab_size": 3, "context": (0, 2, 2)}
+    pair = random_pair(3, length, zeros=0, draft="sampled", draft_sampling=Sampling(temperature=1))
+    found = output_law(RULES[rule](RunSpec()), *pair, sampling, told=told, **size)
+    assert total_variation(found, plain_law(pair[0], sampling, **size)) < 1e-12
+
+
+@pytest.mark.parametrize("rule", LOSSLESS)
+def test_greedy_text_with_penalties_is_the_plain_text_under_every_lossless_rule(rule):
+    target, penalties = random_model(1), {"repetition_penalty": 1.3, "frequency_penalty": 0.2}
+    prompt = [0, 1, 2, 0, 1, 2, 0, 1]
+    expected = plain_text(target, prompt, penalties, 30)
+    for drafter in (ModelDrafter(random_model(3), 6), ModelDrafter(target, 6), PromptLookup(2)):
+        settings = {"sampling": greedy(**penalties), "lengths": FixedLength(4), "max_tokens": 30}
+        assert text_of(target, drafter, prompt, rule=RULES[rule](RunSpec()), **settings) == expected
 
 
 def test_a_law_that_forgets_the_drafted_tokens_is_another_one():
