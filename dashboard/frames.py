@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "pairs_frame",
     "positions_frame",
     "proposals_frame",
+    "race_frame",
     "runs_frame",
     "trace_frame",
 ]
@@ -183,3 +184,21 @@ def trace_frame(trace: Trace) -> pd.DataFrame:
             for rule in trace.rules
         ]
     )
+
+
+RACE = {
+    "policy": "policy",
+    "verdict": "verdict",
+    "tokens_per_step": "tokens per step",
+    "acceptance_rate": "acceptance rate",
+    "drafted": "drafted",
+    "accepted": "accepted",
+    "steps": "steps",
+    "sentence": "in words",
+    "about": "how it decides",
+}
+
+
+def race_frame(policies: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """One row for every length policy of a race, of all its runs."""
+    return pd.DataFrame([{words: row[name] for name, words in RACE.items()} for row in policies]).round(3)

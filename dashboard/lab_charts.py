@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from dashboard.charts import OKABE_ITO, SYMBOLS
 from engine.lab.check import CheckedCell
 from engine.lab.trace import Trace
 
-__all__ = ["accepted_chart", "bias_chart", "check_chart"]
+__all__ = ["accepted_chart", "bias_chart", "check_chart", "lengths_chart"]
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = OKABE_ITO
 GREY = "#8A94A0"
@@ -111,6 +113,44 @@ def bias_chart(trace: Trace) -> go.Figure:
         showlegend=True,
         xaxis={"title": "step"},
         yaxis={"title": "total variation", "range": [-0.02, 1.02]},
+    )
+    return figure
+
+
+def lengths_chart(policies: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """How many tokens each policy drafted at each step of a run, and how many were accepted: one strip for each."""
+    figure = make_subplots(rows=len(policies), cols=1, shared_xaxes=True, vertical_spacing=0.02)
+    most = max((max(row["drafted_by_step"], default=0) for row in policies), default=0)
+    for place, row in enumerate(policies):
+        steps = list(range(1, len(row["drafted_by_step"]) + 1))
+        for name, key, colour, pattern in (
+            ("drafted", "drafted_by_step", ORANGE, "/"),
+            ("accepted", "accepted_by_step", BLUE, ""),
+        ):
+            figure.add_trace(
+                go.Bar(
+                    x=steps,
+                    y=row[key],
+                    name=name,
+                    legendgroup=name,
+                    showlegend=place == 0,
+                    marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
+                    hovertemplate=f"{escape(row['policy'])}, step %{{x}}: %{{y}} {name}<extra></extra>",
+                ),
+                row=place + 1,
+                col=1,
+            )
+        figure.update_yaxes(
+            title={"text": escape(row["policy"]), "font": {"size": 11}}, range=[0, most + 0.5], dtick=max(1, most),
+            row=place + 1, col=1,
+        )  # fmt: skip
+    figure.update_xaxes(title="step", row=len(policies), col=1)
+    figure.update_layout(
+        barmode="overlay",
+        bargap=0.1,
+        height=90 + 84 * len(policies),
+        margin={"l": 8, "r": 16, "t": 16, "b": 44},
+        legend=LEGEND,
     )
     return figure
 

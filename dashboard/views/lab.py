@@ -10,11 +10,17 @@ from dashboard.controls import settings
 from dashboard.views.get_model import offer_model
 from dashboard.views.lab_check import check_tab
 from dashboard.views.lab_lossless import lossless_tab
+from dashboard.views.lab_race import race_tab
 from dashboard.views.lab_trace import trace_tab
 
 __all__ = ["page"]
 
-TABS = {"Lossless?": lossless_tab, "Same trace, every rule": trace_tab, "Statistical check": check_tab}
+TABS = {
+    "Lossless?": lossless_tab,
+    "Same trace, every rule": trace_tab,
+    "Policies race": race_tab,
+    "Statistical check": check_tab,
+}
 
 
 def page() -> None:
