@@ -119,7 +119,9 @@ def bias_chart(trace: Trace) -> go.Figure:
 
 def lengths_chart(policies: Sequence[Mapping[str, Any]]) -> go.Figure:
     """How many tokens each policy drafted at each step of a run, and how many were accepted: one strip for each."""
-    figure = make_subplots(rows=len(policies), cols=1, shared_xaxes=True, vertical_spacing=0.02)
+    titles = [escape(row["policy"]) for row in policies]
+    figure = make_subplots(rows=len(policies), cols=1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=titles)
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     most = max((max(row["drafted_by_step"], default=0) for row in policies), default=0)
     for place, row in enumerate(policies):
         steps = list(range(1, len(row["drafted_by_step"]) + 1))
@@ -140,17 +142,14 @@ def lengths_chart(policies: Sequence[Mapping[str, Any]]) -> go.Figure:
                 row=place + 1,
                 col=1,
             )
-        figure.update_yaxes(
-            title={"text": escape(row["policy"]), "font": {"size": 11}}, range=[0, most + 0.5], dtick=max(1, most),
-            row=place + 1, col=1,
-        )  # fmt: skip
+        figure.update_yaxes(range=[0, most + 0.5], dtick=max(1, most), row=place + 1, col=1)
     figure.update_xaxes(title="step", row=len(policies), col=1)
     figure.update_layout(
         barmode="overlay",
         bargap=0.1,
-        height=90 + 84 * len(policies),
-        margin={"l": 8, "r": 16, "t": 16, "b": 44},
-        legend=LEGEND,
+        height=100 + 90 * len(policies),
+        margin={"l": 8, "r": 16, "t": 48, "b": 44},
+        legend={**LEGEND, "y": 1.03},
     )
     return figure
 

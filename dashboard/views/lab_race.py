@@ -73,7 +73,7 @@ def race_tab(chosen: Settings) -> None:
         else:
             st.rerun()
     if current:
-        _show(current)
+        _show(current, _about(spec))
 
 
 def _unpriced(spec: RunSpec) -> bool:
@@ -87,7 +87,7 @@ def _about(spec: RunSpec) -> str:
     )
 
 
-def _show(current: LiveRace) -> None:
+def _show(current: LiveRace, now: str) -> None:
     work = current.work
     if not work.finished:
         show_progress(work, "race_stop", "runs")
@@ -98,7 +98,8 @@ def _show(current: LiveRace) -> None:
     result = work.result
     assert result is not None
     _badges(result)
-    st.caption(current.words)
+    if current.words != now:
+        st.caption(f"Raced with: {current.words}")
     rows = [{**row, "name": row["policy"]} for row in result["policies"]]
     st.markdown("**Speed-up over plain decoding**")
     st.plotly_chart(speed_up_chart(rows), key="race_speed_up")
