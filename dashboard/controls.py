@@ -1,6 +1,7 @@
 """The sidebar: widgets to a `RunSpec` and the pace to show it at.
 
-Every widget but the prompt and the stop texts is bound to the address, so that a refreshed page keeps its settings.
+Every widget but the prompt and the stop texts is bound to the address; `state` keeps their values for a page that is
+refreshed, for what a link filled in does not come into the address.
 """
 
 from __future__ import annotations

@@ -16,7 +16,18 @@ Examples
 from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
 from engine.build import BuiltRun, build
 from engine.decode import decode
-from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import (
+    CallableDrafter,
+    Drafter,
+    EagleDrafter,
+    LookupFirst,
+    ModelDrafter,
+    NoDraft,
+    PromptLookup,
+    SuffixDecoding,
+    SuffixFirst,
+    TokenRecycling,
+)
 from engine.errors import DraftscopeError
 from engine.evidence import Evidence
 from engine.explain import explain
@@ -57,6 +68,7 @@ from engine.values import (
 __all__ = [
     "AcceptanceRule",
     "BuiltRun",
+    "CallableDrafter",
     "CallableModel",
     "Decision",
     "Dense",
@@ -92,8 +104,11 @@ __all__ = [
     "Sparse",
     "Started",
     "Step",
+    "SuffixDecoding",
+    "SuffixFirst",
     "Tally",
     "Tested",
+    "TokenRecycling",
     "Tokenizer",
     "Verdict",
     "build",

@@ -108,7 +108,7 @@ def check(spec: RunSpec) -> None:
     for make_rule in RULES.values():
         make_rule(spec)
     if spec.length_policy not in POLICIES:
-        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(POLICIES)}")
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {', '.join(POLICIES)}")
     for policy in POLICIES.values():
         policy(spec)
     if spec.rule not in RULES:

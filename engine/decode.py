@@ -23,7 +23,7 @@ from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection
 from engine.checks import check_prompt, check_verdict, checked_draft, checked_rows
 from engine.decisions import decided
-from engine.drafters.base import Drafter
+from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.errors import DraftscopeError, SettingError
 from engine.lengths import FixedLength, LengthPolicy, Outcome
 from engine.models.base import Clock, Model, Tokenizer
@@ -233,6 +233,8 @@ def _events(
             check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
             lengths.observe(Outcome(len(draft.tokens), verdict.n_accepted, draft_seconds, verify_seconds))
+            if isinstance(drafter, LearnsFromRows):
+                drafter.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0
             if probe:
                 overhead_seconds += watch.lap()
@@ -259,6 +261,9 @@ def _events(
             context.extend(emitted)
             reason = output.reason
             index += 1
+        if isinstance(drafter, LearnsFromOutputs):
+            place = "the end"
+            drafter.finished(output.ids)
     except Exception as failure:  # whatever a model, a drafter or a rule of the user's raises
         reason = "error"
         told = str(failure) if isinstance(failure, DraftscopeError) else f"{type(failure).__name__}: {failure}"

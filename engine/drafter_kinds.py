@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
-from engine.errors import SettingError
+from engine.errors import SettingError, VocabularyError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.models import catalog
 from engine.models.base import LoadedModel, Model, Progress
+from engine.models.shared_vocabulary import SharedVocabulary
 from engine.models.vocabulary import check_vocabulary
 from engine.spec import RunSpec
 
@@ -82,5 +83,8 @@ def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progre
     if name == spec.target:
         return loaded.model.fork()
     draft = load(spec, name, progress)
-    check_vocabulary(loaded.tokenizer, draft.tokenizer)
+    try:
+        check_vocabulary(loaded.tokenizer, draft.tokenizer)
+    except VocabularyError:
+        return SharedVocabulary(draft.model, draft.tokenizer, loaded.tokenizer)
     return draft.model

@@ -18,6 +18,7 @@ import numpy as np
 from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
 from engine.errors import SettingError
+from engine.lengths import Confident, FixedLength
 from engine.sampling import Arithmetic, Sampling
 
 __all__ = ["RunSpec", "versions"]
@@ -41,10 +42,12 @@ class RunSpec:
         "exact", "block", "sample-match", "gumbel" (lossless), "lenience", "ensemble", "typical" or "naive"
         (lossy); see `engine.rules`.
     draft_length : int
-        Tokens to draft at a step, 0 to 32.
+        Tokens to draft at a step, 0 to 32; the most, whatever the length policy.
     length_policy : str
-        "confident": a draft head, and the lookup beside it, draft fewer where they are not sure.
-        "fixed": always as many, which is what the other drafters do in any case.
+        How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, and the
+        lookup beside it, draft fewer where they are not sure. "fixed": always as many.
+    confidence_threshold, entropy_bound, start_threshold : float
+        The parameter of "confidence-threshold", "entropy-bound" and "draft-and-verify", each 0 to 1.
     temperature, top_k, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, arithmetic
         See `engine.sampling.Sampling`.
     max_tokens : int
@@ -91,7 +94,10 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
-    length_policy: str = "confident"
+    length_policy: str = Confident.name
+    confidence_threshold: float = 0.4
+    entropy_bound: float = 0.4
+    start_threshold: float = 0.6
     temperature: float = Sampling().temperature
     top_k: int = Sampling().top_k
     top_p: float = Sampling().top_p
@@ -160,7 +166,7 @@ class RunSpec:
             raise SettingError(f"a run spec must be a JSON object; this is not JSON: {failure}") from None
         if not isinstance(data, dict):
             raise SettingError(f"a run spec must be a JSON object; this is a {type(data).__name__}")
-        data.setdefault("length_policy", "fixed")  # what a spec meant before there was a choice
+        data.setdefault("length_policy", FixedLength.name)  # what a spec meant before there was a choice
         schema = data.pop("schema", SCHEMA)
         if schema != SCHEMA:
             raise SettingError(f"the run spec has schema {schema}; this version of Draftscope reads schema {SCHEMA}")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 
 from engine.errors import RunFileError
 from engine.evidence import Evidence
-from engine.values import Decision, Drafted, Outcome, Step
+from engine.values import Decision, Drafted, Event, Outcome, Step
 
-__all__ = ["check_guess", "check_step"]
+__all__ = ["check_guess", "check_step", "check_times"]
 
 MOST_ENTROPY = math.log(2**32)
 """In nats, of an even choice among more tokens than any vocabulary has."""
@@ -79,6 +80,26 @@ def check_step(step: Step) -> None:
         _check_decision(step, decision)
     if step.evidence is not None:
         _check_evidence(step, step.evidence)
+
+
+def check_times(event: Event) -> None:
+    """Refuse an event with a time below 0.
+
+    Raises
+    ------
+    RunFileError
+
+    Examples
+    --------
+    >>> check_times(Drafted(0, 9, (4,), (" draft",), -0.5))
+    Traceback (most recent call last):
+    engine.errors.RunFileError: the draft_seconds of the step 0 are -0.5; expected 0 or more
+    """
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if field.name.endswith("_seconds") and value < 0:
+            where = f"the step {event.index}" if isinstance(event, Drafted | Step) else "the end"
+            raise RunFileError(f"the {field.name} of {where} are {value}; expected 0 or more")
 
 
 def _check_decision(step: Step, decision: Decision) -> None:

@@ -49,8 +49,14 @@ def add_parser(commands: Any) -> None:
     option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
-           help=f"{' or '.join(POLICIES)}: whether a draft head drafts fewer where it is not sure "
-           "(default %(default)s)")  # fmt: skip
+           help=f"how many tokens to draft, up to the draft length: {', '.join(POLICIES)}; docs/length-policies.md "
+           "tells them apart (default %(default)s)")  # fmt: skip
+    option("--confidence-threshold", type=float, default=DEFAULT.confidence_threshold, metavar="P",
+           help="confidence-threshold: stop behind a token that the draft gave less (default %(default)s)")  # fmt: skip
+    option("--entropy-bound", type=float, default=DEFAULT.entropy_bound, metavar="P",
+           help="entropy-bound: the acceptance that the entropy must promise (default %(default)s)")  # fmt: skip
+    option("--start-threshold", type=float, default=DEFAULT.start_threshold, metavar="P",
+           help="draft-and-verify: where its threshold begins (default %(default)s)")  # fmt: skip
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
     option("--top-p", type=float, default=DEFAULT.top_p, metavar="P", help="1 keeps every token (default %(default)s)")

@@ -18,6 +18,9 @@ MOST_CONFIGURATIONS = 4
 OF_A_CONFIGURATION = (
     "rule",
     "length_policy",
+    "confidence_threshold",
+    "entropy_bound",
+    "start_threshold",
     "temperature",
     "top_k",
     "top_p",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.values import Tokens
 
-__all__ = ["Clock", "HiddenModel", "LoadedModel", "Logits", "Model", "Progress", "Tokenizer"]
+__all__ = ["Clock", "HiddenModel", "LayeredModel", "LoadedModel", "Logits", "Model", "Progress", "Tokenizer"]
 
 Logits = NDArray[np.floating]
 Clock = Callable[[], float]
@@ -58,6 +58,25 @@ class HiddenModel(Model, Protocol):
         nothing is computed again. The first call makes the model keep such rows (and compute the
         context anew, once); a drafter may ask for those of a single token when it is made, so
         that the prompt is fed only once.
+        """
+
+
+@runtime_checkable
+class LayeredModel(Model, Protocol):
+    """A model that can be asked what it would say if it ended behind its first layers."""
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers there are."""
+
+    def n_weights(self, n_layers: int) -> int:
+        """Weights that a token is multiplied with in the first `n_layers` layers and the head."""
+
+    def early_logits(self, context: Tokens, last: int, n_layers: int) -> Logits:
+        """The last `last` rows of output norm and head behind the first `n_layers` layers, as `logits` gives them.
+
+        Keys and values of these layers are the model's own: what `logits` has seen is not fed
+        again, and what is fed here is fed by `logits` once more, through all layers.
         """
 
 

@@ -8,6 +8,7 @@ from engine.models.base import Progress
 from engine.models.compiled import GRAPH, graph_folder
 from engine.models.gguf import GGUFFile
 from engine.models.onnx_backend import OnnxTransformer
+from engine.models.onnx_early import EarlySessions
 from engine.models.onnx_graph import why_not
 from engine.models.onnx_session import Compiled, open_session
 from engine.models.rope import frequencies
@@ -46,6 +47,7 @@ def load_compiled(
     factors = None
     if "rope_freqs.weight" in file.tensors:
         factors = file.tensor("rope_freqs.weight", architecture.rope.n_dims // 2)
-    model = OnnxTransformer(architecture, Compiled(session, frequencies(architecture.rope, factors)), name=name)
+    compiled = Compiled(session, frequencies(architecture.rope, factors), EarlySessions(folder, n_threads))
+    model = OnnxTransformer(architecture, compiled, name=name)
     model.exact_rows = rows_are_exact(model, folder, n_threads)
     return model

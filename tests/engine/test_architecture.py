@@ -27,7 +27,8 @@ ARROWS = {
     "engine.lengths": ("errors", "laws", "lengths", "sampling"),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "stopping", "values"),
-    "engine.acceptance": ("acceptance", "errors", "evidence", "sampling", "values"),
+    "engine.gumbels": ("sampling",),
+    "engine.acceptance": ("acceptance", "errors", "evidence", "gumbels", "laws", "sampling", "values"),
     "engine.drafters": (
         "drafters", "errors", "lengths", "models.attention", "models.base", "models.packed", "models.rope",
         "models.threads", "sampling", "values",
@@ -36,7 +37,7 @@ ARROWS = {
     "engine.text": ("models.base", "values"),
     "engine.output": ("models.base", "text", "values"),
     "engine.stopwatch": ("models.base",),
-    "engine.probe": ("acceptance", "errors", "evidence", "laws", "output", "sampling", "values"),
+    "engine.probe": ("acceptance", "errors", "evidence", "gumbels", "laws", "output", "sampling", "values"),
     "engine.checks": ("acceptance", "drafters.base", "errors", "models.base", "values"),
     "engine.decisions": ("output", "sampling", "values"),
     "engine.decode": (
@@ -46,7 +47,7 @@ ARROWS = {
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
     "engine.telemetry": ("errors", "telemetry", "values"),
-    "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
+    "engine.spec": ("acceptance", "drafters", "errors", "lengths", "sampling"),
     "engine.rules": ("acceptance", "spec"),
     "engine.policies": ("lengths", "spec"),
     "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "spec"),
