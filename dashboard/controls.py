@@ -14,6 +14,7 @@ import streamlit as st
 from dashboard import examples, state
 from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
+from dashboard.sampling_controls import sampling_fields
 from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
 from engine.build import check
 from engine.drafters.ngram import Match
@@ -22,7 +23,6 @@ from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
 from engine.rules import PARAMETERS, RULES
-from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
@@ -78,28 +78,6 @@ RULE_SETTINGS = {
 """What the settings of the rules are called, and what they do."""
 
 
-RANGED = (
-    (
-        "min_p",
-        "Min-p",
-        "Keep the tokens that are at least this share as probable as the best one. 0 keeps every token.",
-    ),
-    (
-        "repetition_penalty",
-        "Repetition penalty",
-        "Divides the logits of tokens in prompt and output (multiplies negative ones). 1 changes nothing.",
-    ),
-    ("frequency_penalty", "Frequency penalty", "Off the logit of a token for every time that it is in the output."),
-    ("presence_penalty", "Presence penalty", "Off the logit of a token that is in the output, however often."),
-)
-"""Sliders of the law, by the field of `RunSpec`."""
-
-ARITHMETIC_HELP = (
-    "What exponentiates and adds up a row: float, or whole numbers with a table. The second is exact for its own, "
-    "very slightly different law, and not faster."
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the sidebar says.
@@ -134,7 +112,7 @@ def settings() -> Settings:
     )
     length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
     rule, rule_settings = _rule()
-    sampling = _sampling()
+    sampling = sampling_fields()
     max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
         "Stop at",
@@ -303,34 +281,6 @@ def _ngram() -> tuple[int, Match]:
             help="Which earlier occurrence is copied: the most recent, or the first.",
         )
     return longest, match
-
-
-def _sampling() -> dict[str, Any]:
-    """The fields of a `RunSpec` that say how logits become a law."""
-    temperature = st.slider(
-        "Temperature",
-        *BOUNDS["temperature"],
-        DEFAULT.temperature,
-        0.05,
-        key="temperature",
-        **BOUND,
-        help="0 takes the most probable token.",
-    )
-    with st.expander("Truncation and penalties"):
-        top_k = st.number_input(
-            "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
-        )
-        top_p = st.slider(
-            "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
-        )
-        ranged = {name: _ranged(label, name, help_text) for name, label, help_text in RANGED}
-        arithmetic = st.selectbox("Arithmetic", list(ARITHMETICS), key="arithmetic", help=ARITHMETIC_HELP, **BOUND)
-    return {"temperature": temperature, "top_k": int(top_k), "top_p": top_p, **ranged, "arithmetic": arithmetic}
-
-
-def _ranged(label: str, name: str, help_text: str) -> float:
-    value: float = st.slider(label, *BOUNDS[name], getattr(DEFAULT, name), 0.05, key=name, help=help_text, **BOUND)
-    return value
 
 
 def _backend() -> tuple[str, bool]:
