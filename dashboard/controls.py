@@ -16,13 +16,15 @@ from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
 from dashboard.sampling_controls import sampling_fields
 from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
+from engine import policies, rules
 from engine.build import check
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
-from engine.rules import PARAMETERS, RULES
+from engine.policies import POLICIES
+from engine.rules import RULES
 from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
@@ -77,6 +79,19 @@ RULE_SETTINGS = {
 }
 """What the settings of the rules are called, and what they do."""
 
+POLICY_SETTINGS = {
+    "confidence_threshold": (
+        "Confidence threshold",
+        "The least probability under the draft behind which it goes on. 0 always goes on.",
+    ),
+    "entropy_bound": (
+        "Entropy bound",
+        "What 1 - sqrt(0.2 x entropy) must reach for a guess to be made. 0.4 is reached up to 1.8 nats.",
+    ),
+    "start_threshold": ("First threshold", "Where the threshold begins; it then follows what is kept."),
+}
+"""The same for the length policies."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -108,9 +123,9 @@ def settings() -> Settings:
         DEFAULT.draft_length,
         key="draft_length",
         **BOUND,
-        help="How many tokens the drafter may guess at every step.",
+        help="The most tokens that the drafter may guess at a step.",
     )
-    length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
+    length_policy, policy_settings = (DEFAULT.length_policy, {}) if drafter == "none" else _length_policy()
     rule, rule_settings = _rule()
     sampling = sampling_fields()
     max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
@@ -152,6 +167,7 @@ def settings() -> Settings:
         probe=probe,
         logprobs=logprobs,
         **rule_settings,
+        **policy_settings,
     )
     return Settings(spec, _pace(), _trouble(spec))
 
@@ -225,15 +241,29 @@ def _drafter(target: str, embedded: bool) -> str:
     return drafter
 
 
-def _length_policy() -> str:
-    sure = st.toggle(
-        "Stand back where not sure",
-        DEFAULT.length_policy == "confident",
-        key="stand_back",
+def _length_policy() -> tuple[str, dict[str, Any]]:
+    """The policy's name, and the settings that it reads."""
+    policy = st.selectbox(
+        "Length policy",
+        list(POLICIES),
+        key="length_policy",
         **BOUND,
-        help="The head guesses fewer tokens, or none, where a further guess is unlikely to be kept.",
+        help="How many tokens to guess at each step, up to the draft length. Under a lossless rule no policy changes "
+        "the law of the text.",
     )
-    return "confident" if sure else "fixed"
+    st.caption(POLICIES[policy](DEFAULT).guarantee)
+    return policy, {
+        name: st.slider(
+            POLICY_SETTINGS[name][0],
+            *BOUNDS[name],
+            getattr(DEFAULT, name),
+            0.01,
+            key=name,
+            **BOUND,
+            help=POLICY_SETTINGS[name][1],
+        )
+        for name in policies.PARAMETERS.get(policy, ())
+    }
 
 
 def _rule() -> tuple[str, dict[str, Any]]:
@@ -251,7 +281,7 @@ def _rule() -> tuple[str, dict[str, Any]]:
             **BOUND,
             help=RULE_SETTINGS[name][1],
         )
-        for name in PARAMETERS.get(rule, ())
+        for name in rules.PARAMETERS.get(rule, ())
     }
     about = RULES[rule](replace(DEFAULT, **chosen))
     if about.lossless:

@@ -24,6 +24,9 @@ LONGEST_LINK = 20_000
 
 BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_length": (0, MAX_DRAFT_LENGTH),
+    "confidence_threshold": (0.0, 1.0),
+    "entropy_bound": (0.0, 1.0),
+    "start_threshold": (0.0, 1.0),
     "acceptance_probability": (0.0, 0.99),
     "lenience": (0.01, 1.0),
     "ensemble_weight": (0.0, 1.0),
@@ -46,7 +49,7 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
 """What the sidebar's widgets go from and to."""
 
 SIDEBAR = (
-    *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "stand_back", "explain", "stop_at",
+    *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "length_policy", "explain", "stop_at",
     "arithmetic", "logprobs",
     "drafter", "example_", "prompt_",
 )  # fmt: skip
@@ -104,7 +107,8 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
     same = (
-        "target", "draft_length", "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
+        "target", "draft_length", "length_policy", "confidence_threshold", "entropy_bound", "start_threshold",
+        "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
         "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
         "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
         "backend", "exact_rows", "agreement",
@@ -113,7 +117,6 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
         **{name: getattr(spec, name) for name in same},
         **_milliseconds(spec),
         drafter: spec.drafter,
-        "stand_back": spec.length_policy == "confident",
         "explain": spec.probe > 0,
         "stop_at": list(spec.stop),
         f"example_{prompts}": OWN_TEXT,
