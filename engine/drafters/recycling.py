@@ -59,7 +59,7 @@ class TokenRecycling:
     def __init__(self, n_candidates: int = N_CANDIDATES) -> None:
         if not (isinstance(n_candidates, Integral) and 1 <= n_candidates <= BLOCK):
             raise SettingError(f"token recycling keeps {n_candidates} candidates; it must be from 1 to {BLOCK}")
-        self._n_candidates = n_candidates
+        self._n_candidates: int = n_candidates
         self._matrix: dict[int, NDArray[np.int64]] = {}  # by token: its successors, the best first, shape (n,)
 
     def successors(self, token: int) -> tuple[int, ...]:

@@ -10,8 +10,8 @@ import pytest
 
 from engine.acceptance import ExactRejection
 from engine.build import build
-from engine.drafters import ModelDrafter, NoDraft
 from engine.decode import decode
+from engine.drafters import ModelDrafter, NoDraft
 from engine.errors import PromptError, VocabularyError
 from engine.lengths import FixedLength
 from engine.models.base import LoadedModel
@@ -107,7 +107,9 @@ def test_a_row_is_the_drafts_over_what_both_have_and_nothing_elsewhere(
 @pytest.mark.parametrize(
     "text", ["hello world", "a  b\n\nhello 1231", "aab wa hel lo", "naïve 日本 🙂 ok", " ", "\n hello\n"]
 )
-def test_text_is_carried_over_as_text(text: str, shared: SharedVocabulary, target: LoadedModel, draft: LoadedModel) -> None:
+def test_text_is_carried_over_as_text(
+    text: str, shared: SharedVocabulary, target: LoadedModel, draft: LoadedModel
+) -> None:
     ids = shared.translate(target.tokenizer.encode(text))
     assert b"".join(map(draft.tokenizer.token_bytes, ids)) == text.encode()
     if text == "hello world":
@@ -194,9 +196,7 @@ def test_what_is_drawn_has_the_law_that_is_handed_over() -> None:
     shared = SharedVocabulary(random_model(3, 5), THEIRS, OURS)
     drafter = ModelDrafter(shared, 4)
     for seed in range(20):
-        draft = drafter.propose(
-            [0, 3], 4, sampling=Sampling(temperature=1), noise=Noise(seed), end_tokens=frozenset()
-        )
+        draft = drafter.propose([0, 3], 4, sampling=Sampling(temperature=1), noise=Noise(seed), end_tokens=frozenset())
         ids = [0, 3]
         for token, drawn_from in zip(draft.tokens, draft.laws, strict=True):
             row = shared.logits(ids)[0]
