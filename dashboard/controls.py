@@ -18,6 +18,7 @@ from dashboard.sampling_controls import sampling_fields
 from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
 from engine import policies, rules
 from engine.build import check
+from engine.drafters.earlier_outputs import forget_outputs, outputs_of
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
@@ -50,9 +51,13 @@ LOGPROBS_HELP = (
 DRAFTER_WORDS = {
     "none": "Plain decoding, the baseline.",
     "ngram": "Prompt lookup: copies what followed the same words before.",
+    "suffix": "Suffix decoding: copies what most often followed, the further the longer the match is.",
+    "recycling": "Token recycling: proposes what the target last found most probable behind each token.",
+    "early-exit": "The target's own first layers: no other model, but each guess costs much of a call.",
     "model": "The draft model that comes with the target.",
     "eagle": "A small trained head that reads what the target thinks.",
     "eagle+ngram": "Prompt lookup where the last words occurred before, else the trained head.",
+    "eagle+suffix": "Suffix decoding where the last words occurred before, else the trained head.",
 }
 
 RULE_SETTINGS = {
@@ -141,6 +146,8 @@ def settings() -> Settings:
     ngram_max, ngram_match = (
         _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
     )
+    suffix = _suffix(target) if drafter.partition(":")[0] in ("suffix", "eagle+suffix") else {}
+    exit_layer = _exit_layer() if drafter == "early-exit" else DEFAULT.exit_layer
     backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
     probe = PROBE if st.toggle("Explain every decision", True, key="explain", **BOUND, help=EXPLAIN_HELP) else 0
@@ -159,6 +166,7 @@ def settings() -> Settings:
         chat=chat,
         ngram_max=ngram_max,
         ngram_match=ngram_match,
+        exit_layer=exit_layer,
         agreement=agreement,
         target_call_seconds=target_seconds,
         draft_call_seconds=draft_seconds,
@@ -166,6 +174,7 @@ def settings() -> Settings:
         exact_rows=exact_rows,
         probe=probe,
         logprobs=logprobs,
+        **suffix,
         **rule_settings,
         **policy_settings,
     )
@@ -235,7 +244,7 @@ def _drafter(target: str, embedded: bool) -> str:
             drafter,
             "The target as its own draft: a guess costs as much as it can save."
             if drafter == own
-            else "A model as draft; it must share the target's tokens.",
+            else "A model as draft. Where its tokens are others than the target's, it drafts those that both have.",
         )
     )
     return drafter
@@ -295,8 +304,9 @@ def drafters_for(target: str) -> list[str]:
     """The drafters to choose from for a target; others may be typed."""
     others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
     embedded = any(entry.name == target and entry.kind == "embedded" for entry in catalog.entries())
-    heads = ["eagle+ngram", "eagle"] if has_shipped_head(target) else []
-    names = ["model", "ngram", "none"] if embedded else [*heads, "ngram", "none"]
+    heads = ["eagle+ngram", "eagle+suffix", "eagle"] if has_shipped_head(target) else []
+    first, last = (["model"], []) if embedded else (heads, ["early-exit"])
+    names = [*first, "ngram", "suffix", "recycling", *last, "none"]
     return names + [f"model:{name}" for name in ([target] if embedded else others)]
 
 
@@ -311,6 +321,55 @@ def _ngram() -> tuple[int, Match]:
             help="Which earlier occurrence is copied: the most recent, or the first.",
         )
     return longest, match
+
+
+def _suffix(target: str) -> dict[str, Any]:
+    """The settings of suffix decoding, by their names in a `RunSpec`."""
+    with st.expander("Suffix decoding"):
+        factor = st.slider(
+            "Tokens for each token of the match", *BOUNDS["suffix_factor"], DEFAULT.suffix_factor, 0.25,
+            key="suffix_factor", **BOUND,
+            help="A match of m tokens allows a draft of this times m, and the offset more.",
+        )  # fmt: skip
+        offset = st.slider("Offset", *BOUNDS["suffix_offset"], DEFAULT.suffix_offset, 1.0, key="suffix_offset", **BOUND)
+        min_prob = st.slider(
+            "Least probability", *BOUNDS["suffix_min_prob"], DEFAULT.suffix_min_prob, 0.05, key="suffix_min_prob",
+            **BOUND, help="A draft ends where it, as a whole, is less likely to be kept; judged by counts.",
+        )  # fmt: skip
+        choice = st.selectbox(
+            "Continuation", ["frequent", "recent"], key="suffix_choice", **BOUND,
+            help="Which is taken: the most frequent, or the one seen last.",
+        )  # fmt: skip
+        outputs = st.toggle(
+            "Earlier outputs too", DEFAULT.suffix_outputs, key="suffix_outputs", **BOUND,
+            help="Also copy from what earlier runs of this target emitted, and remember this one. They are kept in "
+            "the memory of this program alone. At a temperature above 0 a run then depends on those before it.",
+        )  # fmt: skip
+        if outputs:
+            n_outputs = outputs_of(target, choice).n_outputs
+            st.button(
+                f"Forget {n_outputs} earlier outputs" if n_outputs != 1 else "Forget 1 earlier output",
+                key="forget_outputs", on_click=forget_outputs, disabled=not n_outputs, icon=":material/delete:",
+            )  # fmt: skip
+    return {
+        "suffix_factor": factor,
+        "suffix_offset": offset,
+        "suffix_min_prob": min_prob,
+        "suffix_choice": choice,
+        "suffix_outputs": outputs,
+    }
+
+
+def _exit_layer() -> int:
+    layer = st.number_input(
+        "Exit layer",
+        *BOUNDS["exit_layer"],
+        DEFAULT.exit_layer,
+        key="exit_layer",
+        **BOUND,
+        help="How many of the target's layers a guess goes through; 0 takes two thirds of them.",
+    )
+    return int(layer)
 
 
 def _backend() -> tuple[str, bool]:

@@ -42,6 +42,10 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "max_tokens": (1, 20_000),
     "seed": (0, 2**53 - 1),
     "ngram_max": (1, 8),
+    "suffix_factor": (0.0, 8.0),
+    "suffix_offset": (-8.0, 8.0),
+    "suffix_min_prob": (0.0, 1.0),
+    "exit_layer": (0, 200),
     "agreement": (-1.0, 1.0),
     "target_ms": (0, 10_000),
     "draft_ms": (0, 10_000),
@@ -49,9 +53,8 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
 """What the sidebar's widgets go from and to."""
 
 SIDEBAR = (
-    *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "length_policy", "explain", "stop_at",
-    "arithmetic", "logprobs",
-    "drafter", "example_", "prompt_",
+    *BOUNDS, "target", "rule", "chat", "ngram_match", "suffix_choice", "suffix_outputs", "backend", "exact_rows",
+    "length_policy", "explain", "stop_at", "arithmetic", "logprobs", "drafter", "example_", "prompt_",
 )  # fmt: skip
 """How the keys of its widgets begin."""
 
@@ -111,6 +114,7 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
         "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
         "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
         "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
+        "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs", "exit_layer",
         "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
