@@ -13,7 +13,17 @@ Examples
 ['accepted', 'accepted', 'bonus']
 """
 
-from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.acceptance import (
+    AcceptanceRule,
+    BlockVerification,
+    Ensemble,
+    ExactRejection,
+    GumbelMatch,
+    Lenience,
+    NaiveThreshold,
+    SampleMatch,
+    TypicalAcceptance,
+)
 from engine.build import BuiltRun, build
 from engine.decode import decode
 from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
@@ -43,6 +53,7 @@ from engine.values import (
 
 __all__ = [
     "AcceptanceRule",
+    "BlockVerification",
     "BuiltRun",
     "CallableModel",
     "Decision",
@@ -52,15 +63,18 @@ __all__ = [
     "Drafter",
     "DraftscopeError",
     "EagleDrafter",
+    "Ensemble",
     "Event",
     "Evidence",
     "ExactRejection",
     "Figures",
     "Finished",
     "FixedLength",
+    "GumbelMatch",
     "HiddenModel",
     "Law",
     "LengthPolicy",
+    "Lenience",
     "LoadedModel",
     "LookupFirst",
     "Model",
@@ -75,6 +89,7 @@ __all__ = [
     "Rows",
     "RunSpec",
     "RunStore",
+    "SampleMatch",
     "Sampling",
     "Sparse",
     "Started",
@@ -82,6 +97,7 @@ __all__ = [
     "Tally",
     "Tested",
     "Tokenizer",
+    "TypicalAcceptance",
     "Verdict",
     "build",
     "decode",
