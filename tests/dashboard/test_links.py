@@ -36,6 +36,10 @@ def linked(spec):
         RunSpec(prompt="The draft"),
         RunSpec(prompt="3 14", target="noisy", drafter="ngram", ngram_max=5, ngram_match="first"),
         RunSpec(prompt="The draft", drafter="model:markov"),
+        RunSpec(prompt="The draft", rule="lenience", lenience=0.25),
+        RunSpec(prompt="The draft", rule="ensemble", ensemble_weight=0.35),
+        RunSpec(prompt="The draft", rule="typical", typical_threshold=0.2, typical_scale=0.75),
+        RunSpec(prompt="The draft", rule="gumbel", draft_length=2),
     ],
 )
 def test_a_link_fills_the_sidebar_and_runs_nothing(spec):
@@ -148,7 +152,7 @@ def changed(**changes):
         (changed(target_call_seconds=0.0005), "whole milliseconds"),
         (changed(target_call_seconds=float("inf")), "whole milliseconds"),
         (changed(target_call_seconds=99.0), "target_ms is 99000"),
-        (changed(rule="always"), "choose exact or naive"),
+        (changed(rule="always"), "choose exact, block"),
         (changed(drafter="oracle"), "choose none"),
         (changed(target="/etc/passwd"), "'/etc/passwd'; a link may name models that are here, and no files"),
         (changed(target="\\\\host\\share\\x.gguf"), "no files"),
