@@ -14,7 +14,7 @@ import streamlit as st
 from dashboard import examples, state
 from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
-from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
+from dashboard.settings_link import BOUNDS, OWN_TEXT, check_bounds, read_spec, widgets_of
 from engine.build import check
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
@@ -30,6 +30,9 @@ DEFAULT = RunSpec()
 REAL_MODEL = "smollm2-135m"
 NO_SIMULATION = (DEFAULT.agreement, DEFAULT.target_call_seconds, DEFAULT.draft_call_seconds)
 BOUND: dict[str, Any] = {"bind": "query-params"}
+
+ANY = (None, None)
+"""No bounds for a field: Streamlit would leave a number beyond them in the field and go on with the one before it."""
 
 PROBE = 8
 """Alternatives to keep of every step; `docs/inspector.md` says what they cost."""
@@ -100,7 +103,7 @@ def settings() -> Settings:
             help="exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
         )
     temperature, top_k, top_p = _sampling()
-    max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
+    max_tokens = st.number_input("Max tokens", *ANY, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
         "Stop at",
         DEFAULT.stop,
@@ -109,7 +112,7 @@ def settings() -> Settings:
         placeholder="Type a text that ends the run",
         help="The run ends where one of these texts appears.",
     )
-    seed = st.number_input("Seed", *BOUNDS["seed"], DEFAULT.seed, key="seed", **BOUND)
+    seed = st.number_input("Seed", *ANY, DEFAULT.seed, key="seed", **BOUND)
     ngram_max, ngram_match = (
         _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
     )
@@ -256,9 +259,7 @@ def _sampling() -> tuple[float, int, float]:
         help="0 takes the most probable token.",
     )
     with st.expander("Top-k and top-p"):
-        top_k = st.number_input(
-            "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
-        )
+        top_k = st.number_input("Top-k", *ANY, DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND)
         top_p = st.slider(
             "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
         )
@@ -299,7 +300,7 @@ def _embedded_pair() -> tuple[float, float, float]:
         )
         target_ms = st.number_input(
             "Simulated target call, ms",
-            *BOUNDS["target_ms"],
+            *ANY,
             0,
             5,
             key="target_ms",
@@ -307,7 +308,7 @@ def _embedded_pair() -> tuple[float, float, float]:
             help="The pair is instant, so its real speed means nothing. Give its calls a price to see when it pays; "
             "every time is then marked SIMULATED.",
         )
-        draft_ms = st.number_input("Simulated draft call, ms", *BOUNDS["draft_ms"], 0, 1, key="draft_ms", **BOUND)
+        draft_ms = st.number_input("Simulated draft call, ms", *ANY, 0, 1, key="draft_ms", **BOUND)
     return agreement, target_ms / 1000, draft_ms / 1000
 
 
@@ -325,6 +326,7 @@ def _pace() -> float | None:
 
 def _trouble(spec: RunSpec) -> str:
     try:
+        check_bounds(spec)
         check(spec)
     except DraftscopeError as failure:
         return str(failure)
