@@ -15,7 +15,7 @@ from dashboard import examples, state
 from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
 from dashboard.sampling_controls import sampling_fields
-from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
+from dashboard.settings_link import ANY, BOUNDS, OWN_TEXT, check_bounds, read_spec, widgets_of
 from engine import policies, rules
 from engine.build import check
 from engine.drafters.earlier_outputs import forget_outputs, outputs_of
@@ -133,7 +133,7 @@ def settings() -> Settings:
     length_policy, policy_settings = (DEFAULT.length_policy, {}) if drafter == "none" else _length_policy()
     rule, rule_settings = _rule()
     sampling = sampling_fields()
-    max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
+    max_tokens = st.number_input("Max tokens", *ANY, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
         "Stop at",
         DEFAULT.stop,
@@ -142,7 +142,7 @@ def settings() -> Settings:
         placeholder="Type a text that ends the run",
         help="The run ends where one of these texts appears.",
     )
-    seed = st.number_input("Seed", *BOUNDS["seed"], DEFAULT.seed, key="seed", **BOUND)
+    seed = st.number_input("Seed", *ANY, DEFAULT.seed, key="seed", **BOUND)
     ngram_max, ngram_match = (
         _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
     )
@@ -363,7 +363,7 @@ def _suffix(target: str) -> dict[str, Any]:
 def _exit_layer() -> int:
     layer = st.number_input(
         "Exit layer",
-        *BOUNDS["exit_layer"],
+        *ANY,
         DEFAULT.exit_layer,
         key="exit_layer",
         **BOUND,
@@ -406,7 +406,7 @@ def _embedded_pair() -> tuple[float, float, float]:
         )
         target_ms = st.number_input(
             "Simulated target call, ms",
-            *BOUNDS["target_ms"],
+            *ANY,
             0,
             5,
             key="target_ms",
@@ -414,7 +414,7 @@ def _embedded_pair() -> tuple[float, float, float]:
             help="The pair is instant, so its real speed means nothing. Give its calls a price to see when it pays; "
             "every time is then marked SIMULATED.",
         )
-        draft_ms = st.number_input("Simulated draft call, ms", *BOUNDS["draft_ms"], 0, 1, key="draft_ms", **BOUND)
+        draft_ms = st.number_input("Simulated draft call, ms", *ANY, 0, 1, key="draft_ms", **BOUND)
     return agreement, target_ms / 1000, draft_ms / 1000
 
 
@@ -432,6 +432,7 @@ def _pace() -> float | None:
 
 def _trouble(spec: RunSpec) -> str:
     try:
+        check_bounds(spec)
         check(spec)
     except DraftscopeError as failure:
         return str(failure)
