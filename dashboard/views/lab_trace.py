@@ -132,7 +132,7 @@ def _show(current: LabWork) -> None:
     for note in trace.notes:
         st.caption(f":material/info: {plain(note)}")
     st.markdown("**Accepted at each step, with the same draws**")
-    st.caption("The darker a square, the more of the drafted tokens are accepted.")
+    st.caption("The stronger the colour, the more of the drafted tokens are accepted; an empty square is none.")
     st.plotly_chart(accepted_chart(trace), key="trace_accepted")
     st.markdown("**Bias of the first token of each step**")
     st.caption(
