@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.settings_link import BOUNDS
+from dashboard.settings_link import ANY, BOUNDS
 from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 
@@ -49,9 +49,7 @@ def sampling_fields() -> dict[str, Any]:
         help="0 takes the most probable token.",
     )
     with st.expander("Truncation and penalties"):
-        top_k = st.number_input(
-            "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
-        )
+        top_k = st.number_input("Top-k", *ANY, DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND)
         top_p = st.slider(
             "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
         )
