@@ -6,18 +6,43 @@ from collections.abc import Iterator
 
 from engine.output import Output
 from engine.sampling import Rows
+from engine.tree import branch
 from engine.values import Decision, Draft, Verdict
 
-__all__ = ["decided"]
+__all__ = ["decided", "texts_of"]
+
+
+def texts_of(draft: Draft, output: Output) -> tuple[str, ...]:
+    """How each drafted token would be shown behind those that it follows."""
+    if draft.parents is None:
+        return output.peek(draft.tokens)
+    branches = (branch(draft.parents, place) for place in range(len(draft.tokens)))
+    return tuple(output.peek([draft.tokens[place] for place in places])[-1] for places in branches)
 
 
 def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, output: Output) -> Iterator[Decision]:
     """Commit what the verdict kept, and say what happened at every position."""
-    for position, (token, text) in enumerate(zip(draft.tokens, texts, strict=True)):
-        if position >= len(verdict.tested):
-            yield Decision(position, "unreached", draft_token=token, draft_text=text)
+    tests = dict(zip(verdict.places, verdict.tested, strict=True))
+    rejected = verdict.deciding
+    for position, (token, text, link) in enumerate(zip(draft.tokens, texts, draft.links, strict=True)):
+        parent = None if draft.parents is None else link
+        test = tests.get(position)
+        if test is None:
+            yield Decision(position, "unreached", draft_token=token, draft_text=text, parent=parent)
             continue
-        test = verdict.tested[position]
+        if not test.accepted and position != rejected:
+            yield Decision(
+                position,
+                "declined",
+                draft_token=token,
+                draft_prob=test.draft_prob,
+                target_prob=test.target_prob,
+                accept_prob=test.accept_prob,
+                draw=test.draw,
+                draft_text=text,
+                parent=parent,
+            )
+            continue
         kept = token if test.accepted else verdict.token
         discarded, target_text, parts = _commit(kept, output)
         yield Decision(
@@ -31,24 +56,26 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
             target_prob=test.target_prob,
             accept_prob=test.accept_prob,
             draw=test.draw,
-            emitted_prob=rows.law(position).prob(kept),
-            margin=rows.margin(position, kept),
+            emitted_prob=rows.law(link + 1).prob(kept),
+            margin=rows.margin(link + 1, kept),
             draft_text=text,
             target_text=target_text,
             target_parts=parts,
+            parent=parent,
         )
-    n_drafted = len(draft.tokens)
-    if verdict.n_accepted == n_drafted:
+    if rejected is None:
+        last = verdict.last_kept
         discarded, target_text, parts = _commit(verdict.token, output)
         yield Decision(
-            n_drafted,
-            "bonus" if n_drafted else "plain",
+            len(draft.tokens),
+            "bonus" if draft.tokens else "plain",
             target_token=verdict.token,
             discarded=discarded,
-            emitted_prob=rows.law(n_drafted).prob(verdict.token),
-            margin=rows.margin(n_drafted, verdict.token),
+            emitted_prob=rows.law(last + 1).prob(verdict.token),
+            margin=rows.margin(last + 1, verdict.token),
             target_text=target_text,
             target_parts=parts,
+            parent=None if draft.parents is None else last,
         )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
-from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup
+from engine.acceptance.tree import children_of
+from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, TreeDrafter
 from engine.drafters.confidence import LENGTH_POLICIES
+from engine.drafters.tree import check_tree
 from engine.errors import SettingError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.models import catalog
 from engine.models.base import LoadedModel, Model, Progress
 from engine.models.vocabulary import check_vocabulary
+from engine.rules import RULES
 from engine.spec import RunSpec
 
 __all__ = ["DRAFTERS", "check_drafter", "load", "make_drafter"]
@@ -19,6 +22,10 @@ DRAFTERS = ("none", "ngram", "model", "eagle", "eagle+ngram")
 
 NAMED = ("model", "eagle", "eagle+ngram")
 """The kinds that take a name or a path behind a colon."""
+
+
+TREES = ("model",)
+"""The kinds that can draft a tree."""
 
 
 def check_drafter(spec: RunSpec) -> None:
@@ -37,6 +44,24 @@ def check_drafter(spec: RunSpec) -> None:
         )
     if kind in ("ngram", "eagle+ngram") and spec.rule == NaiveThreshold.name:
         raise SettingError(NO_LOGITS)
+    _check_tree(spec, kind)
+
+
+def _check_tree(spec: RunSpec, kind: str) -> None:
+    check_tree(spec.tree_width, spec.tree_nodes)
+    if spec.tree_width == 1:
+        return
+    if spec.rule in RULES and children_of(RULES[spec.rule](spec)) is None:
+        takers = ", ".join(name for name in RULES if children_of(RULES[name](spec)))
+        raise SettingError(
+            f"the rule {spec.rule} judges chains, and the tree width is {spec.tree_width}; "
+            f"choose a rule that takes trees ({takers}), or a tree width of 1"
+        )
+    if kind not in TREES:
+        raise SettingError(
+            f"the drafter {spec.drafter} drafts chains, and the tree width is {spec.tree_width}; "
+            "choose a model as the drafter, or a tree width of 1"
+        )
 
 
 def make_drafter(spec: RunSpec, loaded: LoadedModel, progress: Progress | None = None) -> Drafter:
@@ -57,7 +82,11 @@ def make_drafter(spec: RunSpec, loaded: LoadedModel, progress: Progress | None =
         return eagle_and_lookup(spec.target, loaded.model, name, spec.ngram_max, spec.ngram_match, confidence)
     if kind == "eagle" or (not name and loaded.partner is None and has_shipped_head(spec.target)):
         return eagle(spec.target, loaded.model, name, confidence)
-    return ModelDrafter(_draft_model(spec, loaded, name, progress), loaded.model.vocab_size)
+    model, vocab_size = _draft_model(spec, loaded, name, progress), loaded.model.vocab_size
+    children = children_of(RULES[spec.rule](spec))
+    if spec.tree_width == 1 or children is None:
+        return ModelDrafter(model, vocab_size)
+    return TreeDrafter(model, vocab_size, children=children, width=spec.tree_width, n_nodes=spec.tree_nodes)
 
 
 def load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:

@@ -85,8 +85,15 @@ def _exact(decision: Decision, exact: ExactTest) -> dict[str, Any]:
 
 def _words(decision: Decision, formula: str, exact: ExactTest | None) -> str:
     match decision.outcome:
+        case "unreached" if decision.parent is not None:
+            return "It stands on a branch of the tree that was not gone down to here, so nobody judged it."
         case "unreached":
             return "It was drafted behind the rejected token, so nobody judged it."
+        case "bonus" if decision.parent is not None:
+            return (
+                "The branch was kept to its end, where nothing more was drafted, so the target adds one: it gives this "
+                f"token {_prob(decision)}."
+            )
         case "bonus":
             return f"Every drafted token was kept, so the target adds one: it gives this token {_prob(decision)}."
         case "plain":
@@ -94,6 +101,8 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None) -> str:
     if decision.accept_prob is None:
         return ""
     words = f"{_test_words(decision, formula)} {decision.outcome}."
+    if decision.outcome == "declined":
+        words += " Another guess stood at the same place, and was tried next."
     if exact:
         words += f" {_exact_words(decision, exact)}"
     if decision.discarded:
@@ -130,11 +139,14 @@ def _prob(decision: Decision) -> str:
 def _choice(step: Step, evidence: Evidence) -> dict[str, Any]:
     choice = evidence.choice
     decision = step.decisions[choice.position]
+    guesses = [decision.draft_token]
+    if decision.parent is not None and decision.draft_token is not None:
+        guesses = [other.draft_token for other in step.decisions if other.parent == decision.parent]
     told = asdict(choice)
     for row in told["alternatives"]:
-        row["guess"] = row["token"] == decision.draft_token
+        row["guess"] = row["token"] in guesses
         row["taken"] = row["token"] == decision.target_token
-    told["words"] = [_taken_words(choice, decision), *_law_words(choice)]
+    told["words"] = [_taken_words(choice, decision), *_law_words(choice, alone=len(guesses) == 1)]
     return told
 
 
@@ -158,7 +170,8 @@ def _taken_words(choice: Choice, decision: Decision) -> str:
     )
 
 
-def _law_words(choice: Choice) -> list[str]:
+def _law_words(choice: Choice, *, alone: bool) -> list[str]:
+    """`alone`: the guess had no siblings."""
     target = f"The target's entropy is {number(choice.target_entropy)} nats{_width(choice.target_entropy)}"
     if choice.total_variation is None or choice.draft_entropy is None:
         return [f"{target}."]
@@ -166,7 +179,7 @@ def _law_words(choice: Choice) -> list[str]:
         where = "the same one: they are 0" if choice.total_variation == 0 else "different ones: they are 1"
         return [f"At temperature 0 each law is all on one token, draft and target on {where} apart, without entropy."]
     apart = f"The laws of draft and target are {number(choice.total_variation)} apart (total variation)"
-    if choice.drawn_from == "residual":
+    if choice.drawn_from == "residual" and alone:
         apart += ", and a guess drawn from this draft is rejected here with just that probability"
     return [f"{apart}.", f"{target}, the draft's {number(choice.draft_entropy)}{_width(choice.draft_entropy)}."]
 

@@ -14,6 +14,7 @@ from engine.evidence import MOST_ALTERNATIVES, Alternative, Choice, Evidence, Ex
 from engine.laws import below, entropy, highest, probs_at, top, total_variation
 from engine.output import Output
 from engine.sampling import Law, Noise, OneHot, Purpose, Rows
+from engine.tree import branch, children
 from engine.values import Draft, Verdict
 
 __all__ = ["Probe", "check_probe"]
@@ -40,7 +41,7 @@ class Probe:
     Parameters
     ----------
     n_alternatives : int
-        Rows of alternatives to keep of a step, at least 1; the guess and the token that was taken are kept
+        Rows of alternatives to keep of a step, at least 1; the guesses and the token that was taken are kept
         in any case.
     rule : AcceptanceRule
         Its `formula` and `replacement` are shown, if it has them.
@@ -66,8 +67,9 @@ class Probe:
             What the rule said.
         """
         positions = []
-        for position, test in enumerate(verdict.tested):
-            exact = self._exact_test(position, draft, rows, noise, start) if self._compares else None
+        compares = self._compares and draft.parents is None  # the exact rule judges chains
+        for position, test in zip(verdict.places, verdict.tested, strict=True):
+            exact = self._exact_test(position, draft, rows, noise, start) if compares else None
             if test.terms or exact:
                 positions.append(PositionEvidence(position, test.terms, exact))
         return Evidence(self._choice(draft, rows, verdict, noise, start), self._formula, tuple(positions))
@@ -81,13 +83,20 @@ class Probe:
         return ExactTest(test.accept_prob, draw, test.accepted, token, self._text(draft.tokens[:position], token))
 
     def _choice(self, draft: Draft, rows: Rows, verdict: Verdict, noise: Noise, start: int) -> Choice:
-        position = verdict.n_accepted
-        target = rows.law(position)
-        guess = draft.laws[position] if position < len(draft.tokens) else None
-        left = None if guess is None else residual(target, guess)
+        before = branch(draft.links, verdict.last_kept)
+        row, deciding = verdict.last_kept + 1, verdict.deciding
+        position = len(draft.tokens) if deciding is None else deciding
+        target = rows.law(row)
+        guess = None if deciding is None else draft.laws[deciding]
+        siblings = [] if deciding is None else children(draft.links)[row]
+        left = None
+        for sibling in siblings:  # of a chain there is one
+            left = residual(target if left is None else left, draft.laws[sibling])
         source: Source = "target" if left is None else self._replacement
         drawn_from = {"target": target, "residual": left}.get(source)
-        tokens = self._alternatives(position, draft, rows, verdict.token, [target, guess, left])
+        behind = tuple(draft.tokens[place] for place in before)
+        guesses = [draft.tokens[sibling] for sibling in siblings]
+        tokens = self._alternatives(row, guesses, rows, verdict.token, [target, guess, left])
         target_probs, draft_probs, residual_probs = (
             None if law is None else [float(prob) for prob in probs_at(law, tokens)] for law in (target, guess, left)
         )
@@ -98,18 +107,18 @@ class Probe:
             source,
             None if drawn_from is None else drawn_from.prob(verdict.token),
             None if drawn_from is None else below(drawn_from, verdict.token),
-            None if drawn_from is None else noise.uniform(start + position, Purpose.TARGET),
+            None if drawn_from is None else noise.uniform(start + len(before), Purpose.TARGET),
             entropy(target),
             None if guess is None else entropy(guess),
             None if guess is None else total_variation(target, guess),
             tuple(
                 Alternative(
                     token,
-                    self._text(draft.tokens[:position], token),
+                    self._text(behind, token),
                     target_probs[place],
                     None if draft_probs is None else draft_probs[place],
                     None if residual_probs is None else residual_probs[place],
-                    rows.logit(position, token) if greedy else None,
+                    rows.logit(row, token) if greedy else None,
                 )
                 for place, token in enumerate(tokens)
             ),
@@ -118,14 +127,16 @@ class Probe:
             None if residual_probs is None else _others(residual_probs),
         )
 
-    def _alternatives(self, position: int, draft: Draft, rows: Rows, taken: int, laws: list[Law | None]) -> list[int]:
-        """The tokens to keep: the one that was taken, the guess, and the most probable ones under any of the laws."""
-        n, target = self._n_alternatives, rows.law(position)
-        certain = list(dict.fromkeys([taken, *draft.tokens[position : position + 1]]))
+    def _alternatives(
+        self, index: int, guesses: list[int], rows: Rows, taken: int, laws: list[Law | None]
+    ) -> list[int]:
+        """The tokens to keep: the one that was taken, the guesses, and the most probable ones under any of the laws."""
+        n, target = self._n_alternatives, rows.law(index)
+        certain = list(dict.fromkeys([taken, *guesses]))
         if isinstance(target, OneHot):
-            row = rows.row(position)
+            row = rows.row(index)
             found = [int(token) for token in highest(row, n) if row[token] > -float("inf")]
-            rank = {token: rows.logit(position, token) for token in [*found, *certain]}
+            rank = {token: rows.logit(index, token) for token in [*found, *certain]}
             order = rank
         else:
             known = [law for law in laws if law is not None]

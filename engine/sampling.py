@@ -297,11 +297,18 @@ class Noise:
         if not (isinstance(self.seed, Integral) and 0 <= self.seed < 2**64):
             raise SettingError(f"seed is {self.seed}; it must be a whole number from 0 to 2**64 - 1")
 
-    def uniform(self, position: int, purpose: Purpose) -> float:
-        """The number for the token at absolute `position` (prompt included)."""
-        counter: Sequence[int] = (0, position, int(purpose), 0)
-        return float(np.random.Generator(np.random.Philox(key=self.seed, counter=counter)).random())
+    def uniform(self, position: int, purpose: Purpose, place: int = 0) -> float:
+        """The number for the token at absolute `position` (prompt included); in a tree, for one place of that depth."""
+        return float(self._generator(position, purpose, place).random())
 
-    def draw(self, law: Law, position: int, purpose: Purpose) -> int:
-        """A token drawn from `law` with the number for that position and purpose."""
-        return law.draw(self.uniform(position, purpose))
+    def uniforms(self, n: int, position: int, purpose: Purpose, place: int = 0) -> Array:
+        """As many numbers as asked for, the first of them that of `uniform`; shape (n,)."""
+        return self._generator(position, purpose, place).random(n)
+
+    def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
+        """A token drawn from `law` with the number for that position, purpose and place."""
+        return law.draw(self.uniform(position, purpose, place))
+
+    def _generator(self, position: int, purpose: Purpose, place: int) -> np.random.Generator:
+        counter: Sequence[int] = (0, position, int(purpose), place)
+        return np.random.Generator(np.random.Philox(key=self.seed, counter=counter))

@@ -41,6 +41,11 @@ class RunSpec:
         "exact" or "naive".
     draft_length : int
         Tokens to draft at a step, 0 to 32.
+    tree_width : int
+        Most guesses for the same place, 1 (a chain) to 8: with a rule that takes trees, and a model that drafts.
+        The draft length is then the depth of the tree.
+    tree_nodes : int
+        Most tokens of a tree, 1 to 32.
     length_policy : str
         "confident": a draft head, and the lookup beside it, draft fewer where they are not sure.
         "fixed": always as many, which is what the other drafters do in any case.
@@ -82,6 +87,8 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
+    tree_width: int = 1
+    tree_nodes: int = 16
     length_policy: str = "confident"
     temperature: float = Sampling().temperature
     top_k: int = Sampling().top_k

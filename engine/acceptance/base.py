@@ -31,6 +31,8 @@ class AcceptanceRule(Protocol):
         numbers take their place. May be missing; then none is shown.
     replacement : {"target", "residual"}
         The law that it draws the replacement of a refused token from. May be missing, too.
+
+    A rule that judges trees has one attribute more; see `engine.acceptance.tree.TreeRule`.
     """
 
     name: str

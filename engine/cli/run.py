@@ -47,6 +47,10 @@ def add_parser(commands: Any) -> None:
     )
     option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
+    option("--tree-width", type=int, default=DEFAULT.tree_width, metavar="N",
+           help="guesses side by side, 1 to 8, for a rule that takes trees (default %(default)s: a chain)")  # fmt: skip
+    option("--tree-nodes", type=int, default=DEFAULT.tree_nodes, metavar="N",
+           help="most tokens of a tree, 1 to 32 (default %(default)s)")  # fmt: skip
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
            help=f"{' or '.join(LENGTH_POLICIES)}: whether a draft head drafts fewer where it is not sure "
            "(default %(default)s)")  # fmt: skip

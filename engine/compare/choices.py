@@ -17,6 +17,8 @@ MOST_CONFIGURATIONS = 4
 
 OF_A_CONFIGURATION = (
     "rule",
+    "tree_width",
+    "tree_nodes",
     "length_policy",
     "temperature",
     "top_k",

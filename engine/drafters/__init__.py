@@ -6,5 +6,6 @@ from engine.drafters.eagle import EagleDrafter
 from engine.drafters.model import ModelDrafter
 from engine.drafters.ngram import PromptLookup
 from engine.drafters.none import NoDraft
+from engine.drafters.tree import TreeDrafter
 
-__all__ = ["Drafter", "EagleDrafter", "LookupFirst", "ModelDrafter", "NoDraft", "PromptLookup"]
+__all__ = ["Drafter", "EagleDrafter", "LookupFirst", "ModelDrafter", "NoDraft", "PromptLookup", "TreeDrafter"]

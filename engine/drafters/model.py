@@ -9,7 +9,7 @@ from engine.models.base import Logits, Model
 from engine.sampling import Law, Noise, Purpose, Sampling, law
 from engine.values import Draft, Tokens
 
-__all__ = ["ModelDrafter"]
+__all__ = ["ModelDrafter", "fitted"]
 
 
 class ModelDrafter:
@@ -53,7 +53,7 @@ class ModelDrafter:
         laws: list[Law] = []
         logits: list[float] = []
         while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
-            row = self._fit(self._model.logits(ids)[0])
+            row = fitted(self._model.logits(ids)[0], self._vocab_size, self._model.name)
             drawn_from = law(row, sampling)
             token = noise.draw(drawn_from, len(ids), Purpose.DRAFT)
             tokens.append(token)
@@ -62,9 +62,17 @@ class ModelDrafter:
             ids.append(token)
         return Draft(tuple(tokens), tuple(laws), tuple(logits))
 
-    def _fit(self, row: Logits) -> Logits:
-        row = row[: self._vocab_size]
-        if not np.isfinite(row.max()):
-            raise ForwardError(f"{self._model.name} gave a row of logits without a finite maximum")
-        missing = self._vocab_size - len(row)
-        return np.pad(row, (0, missing), constant_values=-np.inf) if missing else row
+
+def fitted(row: Logits, vocab_size: int, name: str) -> Logits:
+    """A row of a draft model in the target's size: padding is cut off, missing tokens have probability 0.
+
+    Examples
+    --------
+    >>> fitted(np.array([0.0, 1.0, 5.0]), 2, "draft"), fitted(np.array([0.0]), 2, "draft")
+    (array([0., 1.]), array([  0., -inf]))
+    """
+    row = row[:vocab_size]
+    if not np.isfinite(row.max()):
+        raise ForwardError(f"{name} gave a row of logits without a finite maximum")
+    missing = vocab_size - len(row)
+    return np.pad(row, (0, missing), constant_values=-np.inf) if missing else row

@@ -47,7 +47,8 @@ class Draws:
         self._numbers = {(start + index, Purpose.ACCEPT): draw for index, draw in enumerate(accept)}
         self._target = target
 
-    def uniform(self, position, purpose):
+    def uniform(self, position, purpose, place=0):
+        assert place == 0, "a chain has one test at each position"
         if purpose is Purpose.TARGET and self._target is not None:
             return self._target
         return self._numbers[position, purpose]
