@@ -5,7 +5,7 @@ Every widget but the prompt and the stop texts is bound to the address, so that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -20,7 +20,7 @@ from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
-from engine.rules import RULES
+from engine.rules import PARAMETERS, RULES
 from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
@@ -45,6 +45,30 @@ DRAFTER_WORDS = {
     "eagle": "A small trained head that reads what the target thinks.",
     "eagle+ngram": "Prompt lookup where the last words occurred before, else the trained head.",
 }
+
+RULE_SETTINGS = {
+    "lenience": (
+        "Lenience",
+        "The draft's probability counts this much of it in the test: the lower, the more is kept. 1 is the exact rule.",
+    ),
+    "ensemble_weight": (
+        "Weight of the target",
+        "The text follows this much of the target's law and the rest of the draft's. 1 is the exact rule.",
+    ),
+    "typical_threshold": (
+        "Threshold",
+        "A guess is kept if the target gives it more than this, or less where it is open.",
+    ),
+    "typical_scale": (
+        "Scale",
+        "Where the target is open, scale * exp(-entropy) is asked for instead, if that is below the threshold.",
+    ),
+    "acceptance_probability": (
+        "Its “acceptance probability”",
+        "exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
+    ),
+}
+"""What the settings of the rules are called, and what they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +104,7 @@ def settings() -> Settings:
         help="How many tokens the drafter may guess at every step.",
     )
     length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
-    rule = st.selectbox(
-        "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
-    )
-    acceptance_probability = DEFAULT.acceptance_probability
-    about = RULES[rule](DEFAULT)
-    if about.lossless:
-        st.caption(f"Lossless. {about.guarantee}")
-    else:
-        warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
-        acceptance_probability = st.slider(
-            "Its “acceptance probability”",
-            *BOUNDS["acceptance_probability"],
-            acceptance_probability,
-            0.01,
-            key="acceptance_probability",
-            **BOUND,
-            help="exp(draft logit - target logit) is held against 1 / (1 - this): a larger value accepts less.",
-        )
+    rule, rule_settings = _rule()
     temperature, top_k, top_p = _sampling()
     max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
@@ -131,13 +138,13 @@ def settings() -> Settings:
         chat=chat,
         ngram_max=ngram_max,
         ngram_match=ngram_match,
-        acceptance_probability=acceptance_probability,
         agreement=agreement,
         target_call_seconds=target_seconds,
         draft_call_seconds=draft_seconds,
         backend=backend,
         exact_rows=exact_rows,
         probe=probe,
+        **rule_settings,
     )
     return Settings(spec, _pace(), _trouble(spec))
 
@@ -220,6 +227,31 @@ def _length_policy() -> str:
         help="The head guesses fewer tokens, or none, where a further guess is unlikely to be kept.",
     )
     return "confident" if sure else "fixed"
+
+
+def _rule() -> tuple[str, dict[str, float]]:
+    """The rule's name, and the settings that it reads."""
+    rule = st.selectbox(
+        "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
+    )
+    chosen = {
+        name: st.slider(
+            RULE_SETTINGS[name][0],
+            *BOUNDS[name],
+            getattr(DEFAULT, name),
+            0.01,
+            key=name,
+            **BOUND,
+            help=RULE_SETTINGS[name][1],
+        )
+        for name in PARAMETERS.get(rule, ())
+    }
+    about = RULES[rule](replace(DEFAULT, **chosen))
+    if about.lossless:
+        st.caption(f"Lossless. {about.guarantee}")
+    else:
+        warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
+    return rule, chosen
 
 
 def drafters_for(target: str) -> list[str]:

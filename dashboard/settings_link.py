@@ -25,6 +25,10 @@ LONGEST_LINK = 20_000
 BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_length": (0, MAX_DRAFT_LENGTH),
     "acceptance_probability": (0.0, 0.99),
+    "lenience": (0.01, 1.0),
+    "ensemble_weight": (0.0, 1.0),
+    "typical_threshold": (0.0, 1.0),
+    "typical_scale": (0.0, 1.0),
     "temperature": (0.0, 2.0),
     "top_k": (0, 100_000),
     "top_p": (0.01, 1.0),
@@ -95,8 +99,9 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
     same = (
-        "target", "draft_length", "rule", "acceptance_probability", "temperature", "top_k", "top_p", "max_tokens",
-        "seed", "chat", "ngram_max", "ngram_match", "backend", "exact_rows", "agreement",
+        "target", "draft_length", "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
+        "typical_scale", "temperature", "top_k", "top_p", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
+        "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
         **{name: getattr(spec, name) for name in same},

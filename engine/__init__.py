@@ -7,7 +7,7 @@ Importing this package loads numpy and the standard library only.
 Examples
 --------
 >>> from engine import RunSpec, Step, build
->>> for event in build(RunSpec(prompt="The draft", max_tokens=3, seed=3)).events():
+>>> for event in build(RunSpec(prompt="The draft", max_tokens=3, seed=6)).events():
 ...     if isinstance(event, Step):
 ...         print([decision.outcome for decision in event.decisions])
 ['accepted', 'accepted', 'bonus']

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.acceptance import AcceptanceRule, NaiveThreshold
+from engine.acceptance import AcceptanceRule
 from engine.decode import decode
 from engine.drafter_kinds import check_drafter, load, make_drafter
 from engine.drafters import Drafter
-from engine.drafters.confidence import LENGTH_POLICIES
 from engine.errors import PromptError, SettingError
-from engine.lengths import FixedLength
+from engine.lengths import LengthPolicy
 from engine.models.backends import check_backend
 from engine.models.base import LoadedModel, Progress
+from engine.policies import POLICIES
 from engine.probe import check_probe
 from engine.rules import RULES
 from engine.sampling import Noise, Sampling
@@ -35,7 +35,7 @@ class BuiltRun:
     loaded: LoadedModel
     drafter: Drafter
     rule: AcceptanceRule
-    lengths: FixedLength
+    lengths: LengthPolicy
     sampling: Sampling
     prompt: tuple[int, ...]
 
@@ -87,7 +87,7 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter = make_drafter(spec, loaded, progress)
-    lengths = FixedLength(spec.draft_length)
+    lengths = POLICIES[spec.length_policy](spec)
     sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
@@ -101,15 +101,17 @@ def check(spec: RunSpec) -> None:
         If a name is unknown, a value out of range, or the prompt cannot be used.
     """
     Sampling(spec.temperature, spec.top_k, spec.top_p)
-    FixedLength(spec.draft_length)
     Noise(spec.seed)
     check_backend(spec.backend)
     check_probe(spec.probe)
-    NaiveThreshold(spec.acceptance_probability)
-    if spec.length_policy not in LENGTH_POLICIES:
-        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")
+    for make_rule in RULES.values():
+        make_rule(spec)
+    if spec.length_policy not in POLICIES:
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(POLICIES)}")
+    for policy in POLICIES.values():
+        policy(spec)
     if spec.rule not in RULES:
-        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
+        raise SettingError(f"the rule is {spec.rule!r}; choose {', '.join(RULES)}")
     if spec.max_tokens < 1:
         raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
     if "" in spec.stop:

@@ -99,26 +99,36 @@ def check_rule(rule: AcceptanceRule, draft: Draft, drafter: Drafter) -> None:
 
 
 def check_verdict(verdict: Verdict, draft: Draft, rule: AcceptanceRule, vocab_size: int) -> None:
-    """A rule tests children in order, up to the first that it keeps, from the root on, and gives a token of the target.
+    """A rule tests the draft in order, at least up to the first refusal, keeps what is before it, and gives a token.
 
-    Of a chain, that is: up to the first refusal or the end.
+    In a tree it tests children in order up to the first that it keeps, from the root on.
     """
-    if not (_is_a_walk(verdict, draft) and 0 <= verdict.token < vocab_size):
+    n_drafted, n_tested, n_accepted = len(draft.tokens), len(verdict.tested), verdict.n_accepted
+    right = _is_a_walk(verdict, draft) if verdict.nodes is not None else _is_in_order(verdict, draft)
+    if not right or not 0 <= verdict.token < vocab_size:
         places = "" if verdict.nodes is None else f" (those at {verdict.nodes})"
+        expected = "at least up to the first refusal, none kept behind it"
+        if draft.parents is not None:
+            expected = "of siblings in order, up to the first that is kept, from the root to the end of a branch"
         raise DraftscopeError(
-            f"the rule {rule.name} tested {len(verdict.tested)} of {len(draft.tokens)} drafted tokens{places}, kept "
-            f"{verdict.n_accepted} and gave the id {verdict.token}; expected tests up to the first refusal, in a tree "
-            f"of all siblings up to the first that is kept, and an id from 0 to {vocab_size - 1}"
+            f"the rule {rule.name} tested {n_tested} of {n_drafted} drafted tokens{places}, kept {n_accepted} and gave "
+            f"the id {verdict.token}; expected tests {expected}, and an id from 0 to {vocab_size - 1}"
         )
 
 
+def _is_in_order(verdict: Verdict, draft: Draft) -> bool:
+    n_drafted, n_tested, n_accepted = len(draft.tokens), len(verdict.tested), verdict.n_accepted
+    in_front = all(test.accepted for test in verdict.tested[:n_accepted])
+    enough = n_accepted == n_drafted or n_accepted < n_tested
+    return draft.parents is None and in_front and enough and n_tested <= n_drafted
+
+
 def _is_a_walk(verdict: Verdict, draft: Draft) -> bool:
-    tests = list(zip(verdict.places, verdict.tested, strict=False))
-    if len(tests) != len(verdict.tested) or len(tests) != len(verdict.places):
+    if len(verdict.places) != len(verdict.tested):
         return False
     below = children(draft.links)
     waiting = below[0]
-    for place, test in tests:
+    for place, test in zip(verdict.places, verdict.tested, strict=True):
         if not waiting or place != waiting[0]:
             return False
         waiting = below[place + 1] if test.accepted else waiting[1:]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from engine.output import Output
 from engine.sampling import Rows
 from engine.tree import branch
-from engine.values import Decision, Draft, Verdict
+from engine.values import Decision, Draft, Tested, Verdict
 
 __all__ = ["decided", "texts_of"]
 
@@ -27,21 +28,12 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
     for position, (token, text, link) in enumerate(zip(draft.tokens, texts, draft.links, strict=True)):
         parent = None if draft.parents is None else link
         test = tests.get(position)
-        if test is None:
-            yield Decision(position, "unreached", draft_token=token, draft_text=text, parent=parent)
+        in_vain = verdict.nodes is None and position > verdict.n_accepted  # some rules test what is behind a refusal
+        if test is None or in_vain:
+            yield _not_kept(Decision(position, "unreached", token, draft_text=text, parent=parent), test)
             continue
         if not test.accepted and position != rejected:
-            yield Decision(
-                position,
-                "declined",
-                draft_token=token,
-                draft_prob=test.draft_prob,
-                target_prob=test.target_prob,
-                accept_prob=test.accept_prob,
-                draw=test.draw,
-                draft_text=text,
-                parent=parent,
-            )
+            yield _not_kept(Decision(position, "declined", token, draft_text=text, parent=parent), test)
             continue
         kept = token if test.accepted else verdict.token
         discarded, target_text, parts = _commit(kept, output)
@@ -77,6 +69,19 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
             target_parts=parts,
             parent=None if draft.parents is None else last,
         )
+
+
+def _not_kept(decision: Decision, test: Tested | None) -> Decision:
+    """The decision with the numbers of its test, if it had one."""
+    if test is None:
+        return decision
+    return replace(
+        decision,
+        draft_prob=test.draft_prob,
+        target_prob=test.target_prob,
+        accept_prob=test.accept_prob,
+        draw=test.draw,
+    )
 
 
 def _commit(token: int, output: Output) -> tuple[bool, str, int]:

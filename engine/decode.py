@@ -3,7 +3,7 @@
 One step, after Leviathan et al., arXiv 2211.17192, Algorithm 1, with the rule as a part:
 
 1. Ask the length policy how far to draft; cap it by what is left of the budget and of both contexts.
-2. Let the drafter propose; cut the proposal behind an end token.
+2. Let the drafter propose, asking the policy whether to go on; cut the proposal behind an end token.
 3. Verify: one call of the target gives its rows at every drafted position and one behind; of a tree,
    along every branch.
 4. Judge: the rule says what is kept, and gives the target's own token.
@@ -24,7 +24,7 @@ from engine.checks import check_prompt, check_rule, check_verdict, checked_draft
 from engine.decisions import decided, texts_of
 from engine.drafters.base import Drafter
 from engine.errors import DraftscopeError, SettingError
-from engine.lengths import FixedLength, LengthPolicy
+from engine.lengths import FixedLength, LengthPolicy, Outcome
 from engine.models.base import Clock, Model, Tokenizer
 from engine.models.tree_rows import tree_rows
 from engine.output import Output
@@ -145,7 +145,7 @@ def decode(
         output=output,
         probe=Probe(probe, rule, output) if probe else None,
         prompt_text=text_with_controls(tokenizer, prompt),
-        noise=Noise(seed),
+        noise=getattr(rule, "noise", Noise)(seed),
         cancelled=cancelled,
         clock=clock,
     )
@@ -200,12 +200,15 @@ def _events(
                 break
             watch.resume()  # a caller may hold the run in there, as at every event
             # 1. How far to draft.
-            limit, note = _draft_limit(lengths.next_length(), output.room, len(context), drafter)
+            drawing = noise.of_step(len(context))
+            limit, note = _draft_limit(lengths, output.room, len(context), drafter)
             overhead_seconds = watch.lap()
             # 2. Propose.
             draft = Draft()
             if limit > 0:
-                draft = drafter.propose(context, limit, sampling=draft_sampling, noise=noise, end_tokens=end_tokens)
+                draft = drafter.propose(
+                    context, limit, sampling=draft_sampling, noise=drawing, end_tokens=end_tokens, go_on=lengths
+                )
                 draft = checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
                 check_rule(rule, draft, drafter)
                 note = draft.note or note
@@ -224,14 +227,14 @@ def _events(
             verify_seconds = watch.lap()
             # 4. Judge.
             rows = Rows(logits, sampling)
-            verdict = rule.judge(draft, rows, noise=noise, start=len(context))
+            verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
             check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
-            lengths.observe(draft.depth, verdict.n_accepted)
+            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds))
             evidence, probe_seconds = None, 0.0
             if probe:
                 overhead_seconds += watch.lap()
-                evidence = probe.evidence(draft, rows, verdict, noise=noise, start=len(context))
+                evidence = probe.evidence(draft, rows, verdict, noise=drawing, start=len(context))
                 probe_seconds = watch.aside()
             # 5. Commit.
             n_before = len(output.ids)
@@ -263,10 +266,11 @@ def _events(
     yield Finished(reason, tuple(output.ids), output.text, prefill_seconds, watch.total, error)
 
 
-def _draft_limit(wanted: int, room: int, n_context: int, drafter: Drafter) -> tuple[int, str]:
+def _draft_limit(lengths: LengthPolicy, room: int, n_context: int, drafter: Drafter) -> tuple[int, str]:
     """How many tokens to draft, and why fewer than wanted. The target's own token takes one place of the room."""
+    wanted = lengths.next_length()
     if wanted == 0:
-        return 0, "the draft length is 0"
+        return 0, lengths.reason or "the draft length is 0"
     draft_room = wanted if drafter.context_length is None else max(0, drafter.context_length - n_context + 1)
     limit = min(wanted, room - 1, draft_room)
     if limit == wanted:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.acceptance.tree import children_of
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, TreeDrafter
-from engine.drafters.confidence import LENGTH_POLICIES
 from engine.drafters.tree import check_tree
 from engine.errors import SettingError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
@@ -25,7 +24,7 @@ NAMED = ("model", "eagle", "eagle+ngram")
 
 
 TREES = ("model",)
-"""The kinds that can draft a tree."""
+"""The kinds that can draft a tree, for a rule that takes trees."""
 
 
 def check_drafter(spec: RunSpec) -> None:
@@ -44,24 +43,7 @@ def check_drafter(spec: RunSpec) -> None:
         )
     if kind in ("ngram", "eagle+ngram") and spec.rule == NaiveThreshold.name:
         raise SettingError(NO_LOGITS)
-    _check_tree(spec, kind)
-
-
-def _check_tree(spec: RunSpec, kind: str) -> None:
     check_tree(spec.tree_width, spec.tree_nodes)
-    if spec.tree_width == 1:
-        return
-    if spec.rule in RULES and children_of(RULES[spec.rule](spec)) is None:
-        takers = ", ".join(name for name in RULES if children_of(RULES[name](spec)))
-        raise SettingError(
-            f"the rule {spec.rule} judges chains, and the tree width is {spec.tree_width}; "
-            f"choose a rule that takes trees ({takers}), or a tree width of 1"
-        )
-    if kind not in TREES:
-        raise SettingError(
-            f"the drafter {spec.drafter} drafts chains, and the tree width is {spec.tree_width}; "
-            "choose a model as the drafter, or a tree width of 1"
-        )
 
 
 def make_drafter(spec: RunSpec, loaded: LoadedModel, progress: Progress | None = None) -> Drafter:
@@ -72,16 +54,15 @@ def make_drafter(spec: RunSpec, loaded: LoadedModel, progress: Progress | None =
     DraftscopeError
         If a file is unusable, nothing ships for the target, or the draft's tokens are not the target's.
     """
-    confidence = LENGTH_POLICIES[spec.length_policy]
     kind, _, name = spec.drafter.partition(":")
     if kind == "none":
         return NoDraft()
     if kind == "ngram":
         return PromptLookup(spec.ngram_max, match=spec.ngram_match)
     if kind == "eagle+ngram":
-        return eagle_and_lookup(spec.target, loaded.model, name, spec.ngram_max, spec.ngram_match, confidence)
+        return eagle_and_lookup(spec.target, loaded.model, name, spec.ngram_max, spec.ngram_match)
     if kind == "eagle" or (not name and loaded.partner is None and has_shipped_head(spec.target)):
-        return eagle(spec.target, loaded.model, name, confidence)
+        return eagle(spec.target, loaded.model, name)
     model, vocab_size = _draft_model(spec, loaded, name, progress), loaded.model.vocab_size
     children = children_of(RULES[spec.rule](spec))
     if spec.tree_width == 1 or children is None:

@@ -15,7 +15,7 @@ __all__ = ["MOST_ALTERNATIVES", "Alternative", "Choice", "Evidence", "ExactTest"
 MOST_ALTERNATIVES = 32
 """Most rows of alternatives that a probe keeps of a step."""
 
-Source = Literal["target", "residual", ""]
+Source = Literal["target", "residual", "weighted residual", ""]
 """The law that the target's own token was drawn from; "" where the rule does not say."""
 
 
@@ -104,7 +104,8 @@ class Choice:
         Mass of the ids below it in that law: the token owns the stretch from here to
         `drawn_below + drawn_prob` of the line from 0 to 1.
     draw : float or None
-        The uniform number that fell into the stretch.
+        The uniform number that fell into the stretch; None, like `drawn_below`, where the token was drawn with Gumbel
+        numbers instead.
     target_entropy, draft_entropy : float or None
         In nats; None where nothing was drafted. In a tree, where several guesses were refused here, the
         draft's law is that of the last, and the residual is what all of them leave.

@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from engine.drafters.combined import LookupFirst
-from engine.drafters.confidence import ALWAYS_SURE, Confidence
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.head_compiled import CompiledHead, Graphs, compile_head
 from engine.drafters.head_file import HeadWeights, read_head
@@ -44,7 +43,7 @@ def has_shipped_head(target: str) -> bool:
     return path is not None and path.is_file() and _shipped(path) is not None
 
 
-def eagle(target: str, model: Model, head: str = "", confidence: Confidence = ALWAYS_SURE) -> EagleDrafter:
+def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
     """A drafter that reads the hidden rows of `model`.
 
     Parameters
@@ -55,8 +54,6 @@ def eagle(target: str, model: Model, head: str = "", confidence: Confidence = AL
         The very object that decodes.
     head : str, default ""
         The path of a draft head; without one, the head that ships with the target.
-    confidence : Confidence, default `ALWAYS_SURE`
-        How sure it must be to guess.
 
     Raises
     ------
@@ -82,7 +79,7 @@ def eagle(target: str, model: Model, head: str = "", confidence: Confidence = AL
         network = CompiledHead(_graphs(*made), weights, rows.head, model.context_length)
     else:
         network = NumpyHead(weights, _screen(*made), model.context_length)
-    return EagleDrafter(model, weights, rows, network, confidence)
+    return EagleDrafter(model, weights, rows, network)
 
 
 def eagle_and_lookup(
@@ -91,10 +88,9 @@ def eagle_and_lookup(
     head: str = "",
     max_n: int = 3,
     match: Match = "recent",
-    confidence: Confidence = ALWAYS_SURE,
 ) -> LookupFirst:
     """Prompt lookup where it is rather sure, else the head; see `eagle` and `LookupFirst`."""
-    return LookupFirst(eagle(target, model, head, confidence), max_n, match, confidence)
+    return LookupFirst(eagle(target, model, head), max_n, match)
 
 
 def _path(target: str) -> Path | None:

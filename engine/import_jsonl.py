@@ -105,7 +105,7 @@ def read_runs(lines: Iterable[bytes], name: str) -> list[ImportedRun]:
     >>> from engine.export_jsonl import run_jsonl
     >>> from engine.build import build
     >>> from engine.stored_run import StoredRun
-    >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=3)
+    >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=6)
     >>> run = StoredRun("a1", "2026-01-01T00:00:00+00:00", "finished", spec, {}, {})
     >>> lines = [line.encode() for line in run_jsonl(run, build(spec).events())]
     >>> [imported] = read_runs(lines, "runs.jsonl")

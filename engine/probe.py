@@ -11,6 +11,7 @@ from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection, residual, tested
 from engine.errors import SettingError
 from engine.evidence import MOST_ALTERNATIVES, Alternative, Choice, Evidence, ExactTest, PositionEvidence, Source
+from engine.gumbels import SharedGumbels
 from engine.laws import below, entropy, highest, probs_at, top, total_variation
 from engine.output import Output
 from engine.sampling import Law, Noise, OneHot, Purpose, Rows
@@ -69,7 +70,8 @@ class Probe:
         positions = []
         compares = self._compares and draft.parents is None  # the exact rule judges chains
         for position, test in zip(verdict.places, verdict.tested, strict=True):
-            exact = self._exact_test(position, draft, rows, noise, start) if compares else None
+            reached = position <= verdict.n_accepted  # a rule may test behind its refusal, the exact one does not
+            exact = self._exact_test(position, draft, rows, noise, start) if compares and reached else None
             if test.terms or exact:
                 positions.append(PositionEvidence(position, test.terms, exact))
         return Evidence(self._choice(draft, rows, verdict, noise, start), self._formula, tuple(positions))
@@ -88,13 +90,12 @@ class Probe:
         position = len(draft.tokens) if deciding is None else deciding
         target = rows.law(row)
         guess = None if deciding is None else draft.laws[deciding]
-        siblings = [] if deciding is None else children(draft.links)[row]
-        left = None
-        for sibling in siblings:  # of a chain there is one
-            left = residual(target if left is None else left, draft.laws[sibling])
+        left = None if guess is None else verdict.law or residual(target, guess)
         source: Source = "target" if left is None else self._replacement
-        drawn_from = {"target": target, "residual": left}.get(source)
+        drawn_from = target if source == "target" else left if source else None
+        on_a_line = drawn_from is not None and not isinstance(noise, SharedGumbels)
         behind = tuple(draft.tokens[place] for place in before)
+        siblings = [] if deciding is None else children(draft.links)[row]
         guesses = [draft.tokens[sibling] for sibling in siblings]
         tokens = self._alternatives(row, guesses, rows, verdict.token, [target, guess, left])
         target_probs, draft_probs, residual_probs = (
@@ -106,8 +107,8 @@ class Probe:
             position,
             source,
             None if drawn_from is None else drawn_from.prob(verdict.token),
-            None if drawn_from is None else below(drawn_from, verdict.token),
-            None if drawn_from is None else noise.uniform(start + len(before), Purpose.TARGET),
+            below(drawn_from, verdict.token) if on_a_line and drawn_from else None,
+            noise.uniform(start + len(before), Purpose.TARGET) if on_a_line else None,
             entropy(target),
             None if guess is None else entropy(guess),
             None if guess is None else total_variation(target, guess),

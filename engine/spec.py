@@ -38,12 +38,13 @@ class RunSpec:
         target's shipped draft head), "eagle:PATH", "eagle+ngram" (prompt lookup where the last
         tokens occurred before, else the head) or "eagle+ngram:PATH".
     rule : str
-        "exact" or "naive".
+        "exact", "block", "sample-match", "gumbel" (lossless), "lenience", "ensemble", "typical" or "naive"
+        (lossy); see `engine.rules`.
     draft_length : int
         Tokens to draft at a step, 0 to 32.
     tree_width : int
-        Most guesses for the same place, 1 (a chain) to 8: with a rule that takes trees, and a model that drafts.
-        The draft length is then the depth of the tree.
+        Most guesses for the same place, 1 (a chain) to 8, where the rule takes trees and a model drafts; all else
+        drafts chains. The draft length is then the depth of the tree.
     tree_nodes : int
         Most tokens of a tree, 1 to 32.
     length_policy : str
@@ -65,6 +66,12 @@ class RunSpec:
         Longest n-gram and which match wins: see `PromptLookup`.
     acceptance_probability : float
         The naive rule's parameter.
+    lenience : float
+        Of the rule lenience: above 0, and 1 is the exact rule.
+    ensemble_weight : float
+        Of the rule ensemble: the target's share of the mixture, 0 to 1, and 1 is the exact rule.
+    typical_threshold, typical_scale : float
+        Of the rule typical, 0 to 1: what it asks for at most, and how that falls where the target is open.
     agreement : float
         How far the embedded draft agrees with its target, -1 to 1.
     target_call_seconds, draft_call_seconds : float
@@ -87,7 +94,7 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
-    tree_width: int = 1
+    tree_width: int = 4
     tree_nodes: int = 16
     length_policy: str = "confident"
     temperature: float = Sampling().temperature
@@ -101,6 +108,10 @@ class RunSpec:
     ngram_max: int = 3
     ngram_match: Match = "recent"
     acceptance_probability: float = 0.1
+    lenience: float = 0.5
+    ensemble_weight: float = 0.8
+    typical_threshold: float = 0.09
+    typical_scale: float = 0.3
     agreement: float = 0.0
     target_call_seconds: float = 0.0
     draft_call_seconds: float = 0.0

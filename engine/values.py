@@ -94,7 +94,7 @@ class Draft:
 class Tested:
     """How a rule judged one drafted token.
 
-    `draw` is the uniform number held against `accept_prob`; None where the rule drew none. `terms` are
+    `draw` is the uniform number held against `accept_prob`; None where the rule holds none against it. `terms` are
     the numbers that stand in the rule's `formula` and are no field here.
     """
 
@@ -110,8 +110,12 @@ class Tested:
 class Verdict:
     """What a rule says of a draft: the tokens it tested, in order, and the target's own token.
 
-    In a chain only the last tested token may be refused. `token` is the replacement for it, or, when every
-    drafted token was kept, the extra token behind them.
+    What is kept is kept from the first token on. A rule may stop at the first token that is refused, or test those
+    behind it too; none of them is kept. `token` is the replacement for the refused token, or, when every drafted
+    token was kept, the extra token behind them.
+
+    `law` is the law that `token` was drawn from, for a rule that draws it from neither the target's law nor the
+    residual of the exact rule; else None.
 
     In a tree `nodes` names the token of each test, by its place in the draft. A test is followed by that of
     the next sibling if it was refused, and by that of the first child if it was kept; `token` comes
@@ -120,6 +124,7 @@ class Verdict:
 
     tested: tuple[Tested, ...]
     token: int
+    law: Law | None = None
     nodes: tuple[int, ...] | None = None
 
     @property
@@ -141,7 +146,10 @@ class Verdict:
     @property
     def deciding(self) -> int | None:
         """The place of the drafted token that the target's own one replaces; None if it replaces none."""
-        return self.places[-1] if self.tested and not self.tested[-1].accepted else None
+        refused = [place for place, test in zip(self.places, self.tested, strict=True) if not test.accepted]
+        if self.nodes is not None:
+            refused = [place for place in refused if place == self.nodes[-1]]
+        return refused[0] if refused else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,7 @@ class Decision:
     | accepted  | the guess   | the same     |
     | rejected  | the guess   | the recovered token that replaces it |
     | declined  | the guess   | None: refused in a tree, and a sibling was tried next |
-    | unreached | the guess   | None: never judged |
+    | unreached | the guess   | None: behind the refused token or beside the way, so never judged, or in vain |
     | bonus     | None        | the extra token after a draft, or a branch, that was kept whole |
     | plain     | None        | the token of a step that drafted nothing |
 

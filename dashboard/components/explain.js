@@ -143,17 +143,17 @@ function shortProbability(value) {
 // The draw as a mark on a line from 0 to 1, which is filled as far as a draw would keep the token.
 function drawBars(told) {
   const bars = [];
-  if (told.draw !== null && told.accept_prob !== null) bars.push(drawBar(told.accept_prob, told.draw, told.accepted, ''));
-  if (told.exact) bars.push(drawBar(told.exact.accept_prob, told.exact.draw, told.exact.accepted, 'exact rule: '));
+  if (told.draw !== null && told.accept_prob !== null) bars.push(drawBar(told.accept_prob, told.draw, told.outcome, ''));
+  if (told.exact) bars.push(drawBar(told.exact.accept_prob, told.exact.draw, told.exact.accepted ? 'accepted' : 'rejected', 'exact rule: '));
   return bars;
 }
 
-function drawBar(threshold, draw, accepted, who) {
+function drawBar(threshold, draw, outcome, who) {
   const [drawn, below] = [probability(draw, threshold), probability(threshold, draw)];
   const whole = make('div', 'draw-line');
   whole.setAttribute('role', 'img');
-  whole.setAttribute('aria-label', `${who}draw ${drawn}, kept below ${below}: ${accepted ? 'accepted' : 'rejected'}`);
-  whole.append(scaleBar(0, threshold, draw), make('span', 'draw-number', `${who}${drawn} ${accepted ? '<' : '≥'} ${below}`));
+  whole.setAttribute('aria-label', `${who}draw ${drawn}, kept below ${below}: ${outcome}`);
+  whole.append(scaleBar(0, threshold, draw), make('span', 'draw-number', `${who}${drawn} ${draw < threshold ? '<' : '≥'} ${below}`));
   return whole;
 }
 

@@ -39,7 +39,8 @@ function tokenStory(span, known) {
 
 function verdict({outcome, acceptProb, draw}) {
   const kept = outcome === 'accepted';
-  if (draw === null || acceptProb === null) return `${kept ? 'Kept' : 'Refused'}. The rule drew no number.`;
+  if (draw === null || acceptProb === null) return `${kept ? 'Kept' : 'Refused'}. The rule holds no number against a probability.`;
+  if (kept && draw >= acceptProb) return 'Kept for the sake of a token behind it: its own draw is not below the acceptance probability.';
   return kept ? 'Kept: the draw is below the acceptance probability.'
     : 'Refused: the draw is not below the acceptance probability.';
 }

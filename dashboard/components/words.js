@@ -31,7 +31,7 @@ const OUTCOMES = {
   guess: 'Drafted, not judged yet.',
   accepted: 'Drafted, and the rule kept it.',
   rejected: 'Drafted, and the rule refused it: the first refusal of its step.',
-  unreached: 'Drafted after the rejected token, so never judged.',
+  unreached: 'Drafted after the rejected token, so it is lost with it.',
   recovered: "The target's replacement for the rejected token.",
   bonus: 'The extra token the target gives when every drafted token was kept.',
   plain: 'A token of the target in a step that drafted nothing.',

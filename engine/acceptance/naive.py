@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import math
 
+from engine.acceptance.base import Needs
+from engine.acceptance.chances import Chances, one_by_one
 from engine.errors import DraftError, SettingError
 from engine.evidence import Source, Term
 from engine.sampling import Noise, Purpose, Rows
@@ -64,6 +66,7 @@ class NaiveThreshold:
         "so the text drifts away from the target's law. For teaching."
     )
     source = "A rule found in the wild; compare arXiv 2211.17192 and arXiv 2302.01318"
+    needs: Needs = "draft logits"
     greedy_draft = True
     formula = (
         "exp({draft_logit} - {target_logit}) = {quotient}, "
@@ -94,10 +97,8 @@ class NaiveThreshold:
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """See `AcceptanceRule.judge`."""
-        if draft.tokens and draft.logits is None:
-            raise DraftError(NO_LOGITS)
         tested: list[Tested] = []
-        for index, (token, draft_logit) in enumerate(zip(draft.tokens, draft.logits or (), strict=True)):
+        for index, (token, draft_logit) in enumerate(zip(draft.tokens, _logits(draft), strict=True)):
             target_logit = rows.logit(index, token)
             accepted = self.accepts(draft_logit, target_logit)
             draft_prob, target_prob = draft.laws[index].prob(token), rows.law(index).prob(token)
@@ -108,6 +109,20 @@ class NaiveThreshold:
         n_accepted = sum(test.accepted for test in tested)
         token = noise.draw(rows.law(n_accepted), start + n_accepted, Purpose.TARGET)
         return Verdict(tuple(tested), token)
+
+    def chances(self, draft: Draft, rows: Rows) -> Chances:
+        """See `AcceptanceRule.chances`; every probability is 0 or 1."""
+        kept = [
+            float(self.accepts(draft_logit, rows.logit(index, token)))
+            for index, (token, draft_logit) in enumerate(zip(draft.tokens, _logits(draft), strict=True))
+        ]
+        return one_by_one(kept, [rows.law(index) for index in range(len(kept) + 1)])
+
+
+def _logits(draft: Draft) -> tuple[float, ...]:
+    if draft.tokens and draft.logits is None:
+        raise DraftError(NO_LOGITS)
+    return draft.logits or ()
 
 
 def _finite(value: float) -> float | None:

@@ -12,16 +12,20 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from engine.acceptance.base import AcceptanceRule
+from engine.errors import DraftError
 from engine.sampling import Law, Noise, Purpose, Rows
-from engine.tree import children
+from engine.tree import chain, children
 from engine.values import Draft, Tested, Verdict
 
-__all__ = ["Children", "Judge", "TreeRule", "children_of", "walk"]
+__all__ = ["Children", "Judge", "Own", "TreeRule", "check_is_chain", "children_of", "walk"]
 
 Children = Literal["independent", "distinct", "best"]
 """How siblings are drawn from the draft's law: each by itself, without replacement, or the most probable ones."""
 
-Judge = Callable[[Law, list[int], int], tuple[list[Tested], int | None]]
+Own = tuple[int, Law | None]
+"""The target's own token, and `Verdict.law`."""
+
+Judge = Callable[[Law, list[int], int], tuple[list[Tested], Own | None]]
 """Tests children in order, given the target's law, their places and the position in the text: the tests up to the
 first that is kept, and the target's own token if none is."""
 
@@ -66,11 +70,22 @@ def walk(draft: Draft, rows: Rows, judge: Judge, *, noise: Noise, start: int) ->
     nodes: list[int] = []
     node, position = -1, start
     while siblings := below[node + 1]:
-        tested, token = judge(rows.law(node + 1), siblings, position)
+        tested, own = judge(rows.law(node + 1), siblings, position)
         tests += tested
         nodes += siblings[: len(tested)]
-        if token is not None:
-            return Verdict(tuple(tests), token, tuple(nodes))
+        if own is not None:
+            return Verdict(tuple(tests), *own, tuple(nodes))
         node, position = nodes[-1], position + 1
     extra = noise.draw(rows.law(node + 1), position, Purpose.TARGET)
-    return Verdict(tuple(tests), extra, tuple(nodes))
+    return Verdict(tuple(tests), extra, nodes=tuple(nodes))
+
+
+def check_is_chain(draft: Draft) -> None:
+    """Refuse a tree where only a chain has an answer.
+
+    Raises
+    ------
+    DraftError
+    """
+    if draft.links != chain(len(draft.tokens)):
+        raise DraftError("the chances of a tree were asked for; they are told of chains, as the draft of one branch is")

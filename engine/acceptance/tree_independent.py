@@ -6,8 +6,10 @@ Inference and Verification*, arXiv 2305.09781, Algorithm 2 (multi-step speculati
 
 from __future__ import annotations
 
-from engine.acceptance.exact import residual, tested
-from engine.acceptance.tree import Children, walk
+from engine.acceptance.base import Needs
+from engine.acceptance.chances import Chances
+from engine.acceptance.exact import chances_in_order, residual, tested
+from engine.acceptance.tree import Children, Own, check_is_chain, walk
 from engine.evidence import Source, Term
 from engine.sampling import Law, Noise, Purpose, Rows
 from engine.values import Draft, Tested, Verdict
@@ -42,6 +44,7 @@ class TreeIndependent:
     lossless = True
     guarantee = "The emitted text has exactly the target's law, however many guesses stand side by side."
     source = "Miao et al. 2024 (SpecInfer), arXiv 2305.09781, Algorithm 2"
+    needs: Needs = "draft law"
     greedy_draft = False
     formula = "min(1, {left_prob} / {draft_prob}) = {accept_prob}"
     replacement: Source = "residual"
@@ -50,7 +53,7 @@ class TreeIndependent:
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """See `AcceptanceRule.judge`; the draft may be a tree."""
 
-        def try_in_turn(target: Law, siblings: list[int], position: int) -> tuple[list[Tested], int | None]:
+        def try_in_turn(target: Law, siblings: list[int], position: int) -> tuple[list[Tested], Own | None]:
             tests: list[Tested] = []
             left = target
             for place, node in enumerate(siblings):
@@ -62,6 +65,11 @@ class TreeIndependent:
                 if test.accepted:
                     return tests, None
                 left = residual(left, draft_law)  # SpecInfer, Algorithm 2: norm(max(0, left - draft))
-            return tests, noise.draw(left, position, Purpose.TARGET)
+            return tests, (noise.draw(left, position, Purpose.TARGET), left)
 
         return walk(draft, rows, try_in_turn, noise=noise, start=start)
+
+    def chances(self, draft: Draft, rows: Rows) -> Chances:
+        """See `AcceptanceRule.chances`; of chains, which are judged as by the exact rule."""
+        check_is_chain(draft)
+        return chances_in_order(tested, draft, rows)

@@ -9,7 +9,10 @@ be wrong: it favours the guesses (foundation-model-stack/fms-extras, pull reques
 
 from __future__ import annotations
 
-from engine.acceptance.tree import Children, walk
+from engine.acceptance.base import Needs
+from engine.acceptance.chances import Chances
+from engine.acceptance.sample_match import chances_of_matches
+from engine.acceptance.tree import Children, Own, check_is_chain, walk
 from engine.evidence import Source, Term
 from engine.sampling import Law, Noise, Purpose, Rows
 from engine.values import Draft, Tested, Verdict
@@ -39,7 +42,8 @@ class TreeMatch:
     lossless = True
     guarantee = "Every emitted token is a draw from the target's own law; guesses only save calls."
     source = "Li et al. 2024 (EAGLE-2), arXiv 2406.16858; one draw per place as in fms-extras, pull request 12"
-    greedy_draft = False
+    needs: Needs = "nothing"
+    greedy_draft = True
     formula = "{target_prob} / {left_prob} = {accept_prob}"
     replacement: Source = "target"
     children: Children = "best"
@@ -47,7 +51,7 @@ class TreeMatch:
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """See `AcceptanceRule.judge`; the draft may be a tree."""
 
-        def look_up(target: Law, siblings: list[int], position: int) -> tuple[list[Tested], int | None]:
+        def look_up(target: Law, siblings: list[int], position: int) -> tuple[list[Tested], Own | None]:
             own = noise.draw(target, position, Purpose.TARGET)
             tests: list[Tested] = []
             refused: set[int] = set()
@@ -65,6 +69,11 @@ class TreeMatch:
                 if token not in refused:
                     refused.add(token)
                     left = max(0.0, left - target_prob)
-            return tests, own
+            return tests, (own, None)
 
         return walk(draft, rows, look_up, noise=noise, start=start)
+
+    def chances(self, draft: Draft, rows: Rows) -> Chances:
+        """See `AcceptanceRule.chances`; of chains, which are judged as by `SampleMatch`."""
+        check_is_chain(draft)
+        return chances_of_matches(draft, [rows.law(index) for index in range(len(draft.tokens) + 1)])

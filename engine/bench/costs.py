@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
@@ -117,10 +117,8 @@ def measure_costs(
     ids = _plain_ids(built.loaded, text, n_context + n_rows)
     clock: Clock = built.loaded.clock or time.perf_counter
     timed_lengths = sorted({1, *lengths})
-    to_the_end = replace(base, length_policy="fixed")  # so that a proposal has as many tokens as it is timed for
     builds = {
-        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(to_the_end, text))
-        for drafter in drafters
+        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(base, text)) for drafter in drafters
     }
     calls: dict[int, list[float]] = {rows: [] for rows in range(1, n_rows + 1)}
     proposals: dict[tuple[str, int], list[tuple[int, float]]] = {

@@ -19,10 +19,10 @@ from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
 from engine.drafter_kinds import DRAFTERS
-from engine.drafters.confidence import LENGTH_POLICIES
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.models.backends import BACKENDS
+from engine.policies import POLICIES
 from engine.report import Report
 from engine.rules import RULES
 from engine.spec import RunSpec
@@ -45,14 +45,14 @@ def add_parser(commands: Any) -> None:
         default=DEFAULT.drafter,
         help=f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH (default %(default)s)",
     )
-    option("--rule", default=DEFAULT.rule, help=f"{' or '.join(RULES)} (default %(default)s)")
+    option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
     option("--tree-width", type=int, default=DEFAULT.tree_width, metavar="N",
-           help="guesses side by side, 1 to 8, for a rule that takes trees (default %(default)s: a chain)")  # fmt: skip
+           help="tree rules: most guesses side by side, 1 (a chain) to 8 (default %(default)s)")  # fmt: skip
     option("--tree-nodes", type=int, default=DEFAULT.tree_nodes, metavar="N",
-           help="most tokens of a tree, 1 to 32 (default %(default)s)")  # fmt: skip
+           help="tree rules: most tokens of a tree, 1 to 32 (default %(default)s)")  # fmt: skip
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
-           help=f"{' or '.join(LENGTH_POLICIES)}: whether a draft head drafts fewer where it is not sure "
+           help=f"{' or '.join(POLICIES)}: whether a draft head drafts fewer where it is not sure "
            "(default %(default)s)")  # fmt: skip
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
@@ -65,6 +65,14 @@ def add_parser(commands: Any) -> None:
     option("--ngram-match", default=DEFAULT.ngram_match, help="recent or first (default %(default)s)")
     option("--acceptance-probability", type=float, default=DEFAULT.acceptance_probability, metavar="P",
            help="the naive rule's parameter (default %(default)s)")  # fmt: skip
+    option("--lenience", type=float, default=DEFAULT.lenience, metavar="L",
+           help="of the rule lenience: above 0, 1 is the exact rule (default %(default)s)")  # fmt: skip
+    option("--ensemble-weight", type=float, default=DEFAULT.ensemble_weight, metavar="W",
+           help="of the rule ensemble: the target's share, 1 is the exact rule (default %(default)s)")  # fmt: skip
+    option("--typical-threshold", type=float, default=DEFAULT.typical_threshold, metavar="E",
+           help="of the rule typical: the probability asked for at most (default %(default)s)")  # fmt: skip
+    option("--typical-scale", type=float, default=DEFAULT.typical_scale, metavar="D",
+           help="of the rule typical: D * exp(-entropy) is asked for if less (default %(default)s)")  # fmt: skip
     option("--agreement", type=float, default=DEFAULT.agreement, metavar="A",
            help="markov: how far the draft agrees with the target, -1 to 1 (default %(default)s)")  # fmt: skip
     option("--target-call-seconds", type=float, default=DEFAULT.target_call_seconds, metavar="S",

@@ -26,6 +26,10 @@ OF_A_CONFIGURATION = (
     "ngram_max",
     "ngram_match",
     "acceptance_probability",
+    "lenience",
+    "ensemble_weight",
+    "typical_threshold",
+    "typical_scale",
     "agreement",
 )
 """Settings in which configurations may differ, besides drafter and draft length."""

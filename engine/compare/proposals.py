@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from engine.acceptance import ExactRejection, NaiveThreshold
+from engine.rules import RULES
 from engine.spec import RunSpec
 
 __all__ = ["Proposal", "proposal_of", "proposals_of", "timed_together"]
@@ -21,7 +21,7 @@ DEPENDS_ON = {
 }
 """By the kind of drafter, what its proposals depend on; a length policy does not make a token dearer."""
 
-GREEDY = tuple(rule.name for rule in (ExactRejection, NaiveThreshold) if rule.greedy_draft)
+GREEDY = tuple(name for name, make_rule in RULES.items() if make_rule(RunSpec()).greedy_draft)
 """The rules for which a draft takes its most probable token, whatever the temperature."""
 
 Proposal = tuple[tuple[str, Any], ...]

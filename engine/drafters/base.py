@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from engine.lengths import ALWAYS, GoOn
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
@@ -29,10 +30,21 @@ class Drafter(Protocol):
         """Read the prompt, before the clock of the steps starts."""
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
         """Propose at most `limit` tokens, `limit` >= 1, to follow `context`.
 
-        A token drawn for absolute position i uses `noise.uniform(i, Purpose.DRAFT)`. Nothing need
+        A token drawn for absolute position i uses `noise.draw(law, i, Purpose.DRAFT)`. Nothing need
         be proposed behind a token of `end_tokens`.
+
+        A drafter that knows the law of a guess, or its chance, asks `go_on.before` before it draws a
+        token and `go_on.behind` behind it; a no ends the draft, and `go_on.reason` is its note. A token
+        that was drawn stays in the draft.
         """

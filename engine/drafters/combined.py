@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.drafters.base import Drafter
-from engine.drafters.confidence import ALWAYS_SURE, Confidence
 from engine.drafters.ngram import Match, PromptLookup
+from engine.lengths import ALWAYS, GoOn, Prospect
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
@@ -45,7 +45,6 @@ KEPT_GREEDY = (0.19, 0.49, 0.65, 0.67, 0.80, 0.86, 0.86, 0.95)
 KEPT_WARM = (0.16, 0.43, 0.50, 0.68, 0.75)
 KEPT_HOT = (0.14, 0.37, 0.44, 0.62, 0.70)
 WARM_TO = 0.85  # half-way between the two temperatures that were measured
-NOT_SURE = "what followed the same words is not sure enough to go on"
 
 
 class LookupFirst:
@@ -59,8 +58,6 @@ class LookupFirst:
         Longest n-gram of the lookup; at least as long as the shortest that is sure.
     match : {"recent", "first"}, default "recent"
         See `PromptLookup`.
-    confidence : Confidence, default `ALWAYS_SURE`
-        How sure the lookup must be to go on.
 
     Examples
     --------
@@ -74,13 +71,10 @@ class LookupFirst:
     ()
     """
 
-    def __init__(
-        self, other: Drafter, max_n: int = 3, match: Match = "recent", confidence: Confidence = ALWAYS_SURE
-    ) -> None:
+    def __init__(self, other: Drafter, max_n: int = 3, match: Match = "recent") -> None:
         self.name = f"{other.name}+ngram"
         self.context_length: int | None = other.context_length
         self._other = other
-        self._confidence = confidence
         self._greedy, self._warm = (
             PromptLookup(max(max_n, sure), match, min_n=sure) for sure in (SURE_GREEDY, SURE_WARM)
         )
@@ -90,27 +84,37 @@ class LookupFirst:
         self._other.prepare(context)
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
         """See `Drafter.propose`."""
         lookup = self._greedy if sampling.greedy else self._warm
         ids = np.asarray(context)
         behind = lookup.find(ids)
         if behind is None:
-            return self._other.propose(context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens)
+            return self._other.propose(
+                context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on
+            )
         draft = lookup.draft(ids, behind, limit)
-        n_sure = self._n_sure(_n_agreeing(ids, behind), len(draft.tokens), sampling)
-        return draft if n_sure == len(draft.tokens) else replace(draft.cut(n_sure), note=NOT_SURE)
+        n_wanted = _n_wanted(go_on, _n_agreeing(ids, behind), len(draft.tokens), sampling)
+        return draft if n_wanted == len(draft.tokens) else replace(draft.cut(n_wanted), note=go_on.reason)
 
-    def _n_sure(self, n_agreeing: int, n_drafted: int, sampling: Sampling) -> int:
-        """How many of the drafted tokens are sure enough, at least the first."""
-        kept = KEPT_GREEDY if sampling.greedy else KEPT_WARM if sampling.temperature < WARM_TO else KEPT_HOT
-        survival = 1.0
-        for place in range(n_drafted):
-            survival *= kept[min(n_agreeing + place, len(kept)) - 1]
-            if place and not self._confidence.pays(survival, n_before=place):
-                return place
-        return n_drafted
+
+def _n_wanted(go_on: GoOn, n_agreeing: int, n_found: int, sampling: Sampling) -> int:
+    """How many of the tokens found are to be drafted; a lookup knows their chances by the table above."""
+    kept = KEPT_GREEDY if sampling.greedy else KEPT_WARM if sampling.temperature < WARM_TO else KEPT_HOT
+    survival = 1.0
+    for place in range(n_found):
+        survival *= kept[min(n_agreeing + place, len(kept)) - 1]
+        if not go_on.before(Prospect(place, survival=survival)):
+            return place
+    return n_found
 
 
 def _n_agreeing(ids: NDArray[np.int64], behind: int) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from engine.errors import ForwardError
+from engine.lengths import ALWAYS, GoOn, Prospect, spread
 from engine.models.base import Logits, Model
 from engine.sampling import Law, Noise, Purpose, Sampling, law
 from engine.values import Draft, Tokens
@@ -45,9 +48,16 @@ class ModelDrafter:
         self._model.logits(context)
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
-        """See `Drafter.propose`. Stops behind an end token."""
+        """See `Drafter.propose`. Stops behind an end token, and where it is told to."""
         ids = list(context)
         tokens: list[int] = []
         laws: list[Law] = []
@@ -55,11 +65,16 @@ class ModelDrafter:
         while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
             row = fitted(self._model.logits(ids)[0], self._vocab_size, self._model.name)
             drawn_from = law(row, sampling)
+            prospect = Prospect(len(tokens), law=partial(spread, row, drawn_from))
+            if not go_on.before(prospect):
+                return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
             token = noise.draw(drawn_from, len(ids), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)
             logits.append(float(row[token]))
             ids.append(token)
+            if len(tokens) < limit and token not in end_tokens and not go_on.behind(prospect, token):
+                return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
         return Draft(tuple(tokens), tuple(laws), tuple(logits))
 
 

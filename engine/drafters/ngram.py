@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import SettingError
+from engine.lengths import ALWAYS, GoOn
 from engine.sampling import Noise, OneHot, Sampling
 from engine.values import Draft, Tokens
 
@@ -67,9 +68,16 @@ class PromptLookup:
         """Nothing to read: the context is searched afresh at every step."""
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
-        """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic."""
+        """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic, and asks no policy to go on."""
         ids = np.asarray(context)
         found = self.find(ids)
         if found is None:

@@ -13,6 +13,7 @@ The draft model is called once for every depth.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 
 from engine.acceptance.tree import Children
@@ -20,6 +21,7 @@ from engine.drafters.model import fitted
 from engine.drafters.siblings import siblings
 from engine.errors import SettingError
 from engine.laws import probs_at, top
+from engine.lengths import ALWAYS, GoOn, Prospect, spread
 from engine.models.base import Logits, Model
 from engine.models.tree_rows import tree_rows
 from engine.sampling import Law, Noise, Sampling, law
@@ -108,16 +110,33 @@ class TreeDrafter:
         self._model.logits(context)
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
-        """See `Drafter.propose`; at most `limit` tokens in a row. Nothing is put behind an end token."""
+        """See `Drafter.propose`; at most `limit` tokens in a row. Nothing is put behind an end token.
+
+        Whether to go one deeper is asked about the best token of a depth, before any of that depth is drawn and
+        behind them.
+        """
         drawn = self._children != "best" and not sampling.greedy
         confidence = Sampling(temperature=1.0) if sampling.greedy else sampling
         nodes: list[_Node] = []
         level = [-1]  # the tokens that may get some behind them
+        note = ""
         for depth in range(limit):
             rows = self._rows(context, nodes, level)
             laws = [law(row, confidence) for row in rows]
+            best = max(range(len(level)), key=lambda place: _worth(nodes, level[place]))
+            prospect = Prospect(depth, law=partial(spread, rows[best], laws[best]))
+            if not go_on.before(prospect):
+                note = go_on.reason
+                break
             slots = self._slots(nodes, level, laws)
             if drawn:
                 n_left, n_depths = self._n_nodes - len(nodes), limit - depth
@@ -128,7 +147,7 @@ class TreeDrafter:
                 n_wanted = sum(owner == place for _, owner in slots)
                 if not n_wanted:
                     continue
-                worth = nodes[parent].worth if parent >= 0 else 1.0
+                worth = _worth(nodes, parent)
                 taken: set[int] = set()
                 position, first = len(context) + depth, len(nodes) - before
                 for token, drawn_from in siblings(guess, n_wanted, how, noise=noise, position=position, place=first):
@@ -138,7 +157,11 @@ class TreeDrafter:
             level = self._expanded(nodes, depth + 1, end_tokens)
             if not level or (drawn and len(nodes) >= self._n_nodes):
                 break
-        return _draft(nodes, self._best(nodes))
+            first = max(level, key=lambda place: nodes[place].worth)
+            if depth + 1 < limit and not go_on.behind(prospect, nodes[first].token):
+                note = go_on.reason
+                break
+        return _draft(nodes, self._best(nodes), note)
 
     def _rows(self, context: Tokens, nodes: list[_Node], level: list[int]) -> list[Logits]:
         """The rows behind the tokens of a level, shape (vocab_size,) each."""
@@ -153,7 +176,7 @@ class TreeDrafter:
         """Where a guess could stand, best first: what the next one there would be worth, and behind which token."""
         slots = []
         for place, (parent, guess) in enumerate(zip(level, laws, strict=True)):
-            worth = nodes[parent].worth if parent >= 0 else 1.0
+            worth = _worth(nodes, parent)
             chances = probs_at(guess, top(guess, self._width))
             slots += [(worth * float(chance), place) for chance in chances]
         return sorted((slot for slot in slots if slot[0] > 0), key=lambda slot: -slot[0])
@@ -172,11 +195,16 @@ class TreeDrafter:
         return sorted(sorted(found, key=lambda place: -nodes[place].worth)[: self._width])
 
 
-def _draft(nodes: list[_Node], kept: list[int]) -> Draft:
+def _worth(nodes: list[_Node], place: int) -> float:
+    return nodes[place].worth if place >= 0 else 1.0
+
+
+def _draft(nodes: list[_Node], kept: list[int], note: str) -> Draft:
     place_of = {-1: -1} | {old: new for new, old in enumerate(kept)}
     return Draft(
         tuple(nodes[old].token for old in kept),
         tuple(nodes[old].law for old in kept),
         tuple(nodes[old].logit for old in kept),
+        note,
         parents=tuple(place_of[nodes[old].parent] for old in kept),
     )

@@ -1,7 +1,7 @@
 """Slow and independent counterparts of the engine: a law by loops, and the output law of a rule by bisection.
 
-`output_law` knows no formula of speculative decoding. It hands draws to the rule's own `judge` and
-measures, by bisection, how much of [0, 1) leads to each outcome.
+`judged_chances` knows no formula of speculative decoding. It hands numbers to the rule's own `judge` and
+measures, by bisection, how much of [0, 1) leads to each outcome. `output_law` adds up what comes of it.
 """
 
 import math
@@ -57,39 +57,109 @@ class Draws:
         return law.draw(self.uniform(position, purpose))
 
 
-def preimages(outcome: Callable[[float], object], halvings: int = 48) -> dict:
-    """How much of [0, 1) a step function sends to each of its values, each sent from an interval."""
-    lengths = defaultdict(float)
+class Chosen:
+    """A stand-in for `Noise` with a number for every position and purpose; it notes for which it had none."""
+
+    def __init__(self, numbers, other):
+        self._numbers, self._other = numbers, other
+        self.missing = []
+
+    def uniform(self, position, purpose, place=0):
+        if (position, purpose) not in self._numbers:
+            self.missing.append((position, purpose))
+        return self._numbers.get((position, purpose), self._other)
+
+    def draw(self, law, position, purpose):
+        return law.draw(self.uniform(position, purpose))
+
+
+def cells(outcome: Callable[[float], object], halvings: int = 48):
+    """The intervals of [0, 1) on which a step function is constant: (low, high, value), in rising order."""
+    found = []
 
     def split(low: float, high: float, at_low: object, at_high: object) -> None:
         if at_low == at_high or high - low < 2.0**-halvings:
-            lengths[at_low] += high - low
+            if found and found[-1][2] == at_low:
+                low = found.pop()[0]
+            found.append((low, high, at_low))
             return
         middle = (low + high) / 2
         at_middle = outcome(middle)
         split(low, middle, at_low, at_middle)
         split(middle, high, at_middle, at_high)
 
+    looks = [outcome(min(eighth / 8, BELOW_ONE)) for eighth in range(9)]
     for eighth in range(8):  # a few looks, so that an outcome that comes back is not passed over
-        high = (eighth + 1) / 8
-        split(eighth / 8, high, outcome(eighth / 8), outcome(min(high, BELOW_ONE)))
+        split(eighth / 8, (eighth + 1) / 8, looks[eighth], looks[eighth + 1])
+    return found
+
+
+def preimages(outcome: Callable[[float], object]) -> dict:
+    """How much of [0, 1) a step function sends to each of its values."""
+    lengths = defaultdict(float)
+    for low, high, value in cells(outcome):
+        lengths[value] += high - low
     return lengths
 
 
-def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, start=5):
+def judged_chances(rule, draft, rows, *, start=5) -> dict:
+    """How probable each (tokens kept, token of the target) is, by bisection of every number that `judge` asks for.
+
+    One number after the other, in the order in which the rule asks, is cut into the intervals that make no
+    difference, whichever of two values the numbers after it have; then the next one is, within each of them.
+    """
+    probable = defaultdict(float)
+
+    def outcome(numbers, other):
+        noise = Chosen(numbers, other)
+        verdict = rule.judge(draft, rows, noise=noise, start=start)
+        return (verdict.n_accepted, verdict.token), noise.missing
+
+    def explore(numbers, weight):
+        told, missing = outcome(numbers, BELOW_ONE)
+        if not missing:
+            probable[told] += weight
+            return
+        asked = missing[0]
+        others = (0.0, BELOW_ONE) if len(missing) > 1 or asked[1] is Purpose.ACCEPT else (0.0,)
+        fate = cells(lambda number: tuple(outcome({**numbers, asked: number}, other)[0] for other in others))
+        for low, high, _ in fate:
+            explore({**numbers, asked: (low + high) / 2}, weight * (high - low))
+
+    explore({}, 1.0)
+    return probable
+
+
+def told_chances(rule, draft, rows, vocab_size) -> dict:
+    """The same from the rule's own `chances`."""
+    probable = defaultdict(float)
+    for n_accepted, (chance, law) in enumerate(rule.chances(draft, rows)):
+        for token in range(vocab_size):
+            probable[n_accepted, token] += chance * law.prob(token)
+    return probable
+
+
+def rows_of(target_logits, tokens, sampling):
+    """The target's rows at every position of a draft, and behind it."""
+    return Rows(np.array([target_logits(tokens[:index]) for index in range(len(tokens) + 1)]), sampling)
+
+
+def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, told=False, continued=None):
     """The law of the first `length` + 1 tokens when one step is followed by plain sampling.
 
-    `target_logits` and `draft_law` are functions of the tokens drafted so far. Returns an array of
-    `length` + 1 axes.
+    `target_logits` and `draft_law` are functions of the tokens drafted so far. The step is measured (`judged_chances`),
+    or taken from the rule's own word (`told_chances`), which is much faster. `continued` gives another law than the
+    target's to what follows the step. Returns an array of `length` + 1 axes.
     """
     law_of_output = np.zeros((vocab_size,) * (length + 1))
+    continued = continued or (lambda tokens: target_law(target_logits(tokens), sampling))
 
     def emit(tokens, weight):
-        """Add the weight of `tokens`, continued by the target's own law up to the full length."""
+        """Add the weight of `tokens`, continued up to the full length."""
         if len(tokens) == length + 1:
             law_of_output[tokens] += weight
             return
-        for token, prob in enumerate(target_law(target_logits(tokens), sampling)):
+        for token, prob in enumerate(continued(tokens)):
             if prob:
                 emit((*tokens, token), weight * prob)
 
@@ -99,26 +169,10 @@ def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, 
         if not weight:
             continue  # never drafted
         draft = Draft(tokens, laws)
-        rows = Rows(np.array([target_logits(tokens[:index]) for index in range(length + 1)]), sampling)
-
-        def judge(accept, target, draft=draft, rows=rows):
-            return rule.judge(draft, rows, noise=Draws(accept, target, start), start=start)
-
-        for index in range(length):
-            kept = (0.0,) * index  # a draw of 0 keeps whatever can be kept
-            fate = preimages(
-                lambda draw, kept=kept, index=index: judge((*kept, draw, *[0.0] * length), 0.5).tested[index].accepted
-            )
-            if fate.get(False):
-                recovered = preimages(lambda draw, kept=kept: judge((*kept, BELOW_ONE), draw).token)
-                for token, share in recovered.items():
-                    emit((*tokens[:index], token), weight * fate[False] * share)
-            weight *= fate.get(True, 0.0)
-            if not weight:
-                break
-        else:
-            for token, share in preimages(lambda draw: judge((0.0,) * length, draw).token).items():
-                emit((*tokens, token), weight * share)
+        rows = rows_of(target_logits, tokens, sampling)
+        fates = told_chances(rule, draft, rows, vocab_size) if told else judged_chances(rule, draft, rows)
+        for (n_accepted, token), share in fates.items():
+            emit((*tokens[:n_accepted], token), weight * share)
     return law_of_output
 
 

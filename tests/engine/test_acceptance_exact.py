@@ -1,7 +1,5 @@
 """The exact rule, held to its own definition by enumeration: the output law is the target's."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from engine.acceptance import ExactRejection, residual
 from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
 from engine.values import Draft
 from tests.engine.oracle import BELOW_ONE, Draws, output_law, plain_law, total_variation
+from tests.engine.random_pairs import random_pair
 
 PLAIN = Sampling(temperature=1)
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.3, 0.1])
@@ -25,25 +24,6 @@ def judge(draft_token, draft_law, target, *, draw, target_draw=0.5):
     return ExactRejection().judge(
         Draft((draft_token,), (draft_law,)), rows(target, bonus), noise=Draws([draw], target_draw), start=0
     )
-
-
-def random_pair(vocab_size, seed, *, zeros, draft, draft_sampling):
-    """Context-dependent target logits and draft laws; `zeros` of the tokens are banned on either side."""
-
-    @cache
-    def logits(side, tokens):
-        rng = np.random.default_rng([seed, side, len(tokens), *tokens])
-        row = rng.normal(0, 1.5, vocab_size)
-        row[rng.permutation(vocab_size)[:zeros]] = -np.inf
-        return row
-
-    @cache
-    def draft_law(tokens):
-        drawn_from = law(logits(1, tokens), draft_sampling)
-        one_hot = draft == "one-hot" or (draft == "mixed" and len(tokens) % 2 == 0)
-        return OneHot(drawn_from.draw(0.7)) if one_hot else drawn_from
-
-    return (lambda tokens: logits(0, tuple(tokens))), (lambda tokens: draft_law(tuple(tokens)))
 
 
 @pytest.mark.parametrize(("vocab_size", "length"), [(3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 3)])

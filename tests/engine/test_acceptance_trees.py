@@ -7,6 +7,7 @@ import pytest
 
 from engine.acceptance import ExactRejection, NaiveThreshold, TreeDistinct, TreeIndependent, TreeMatch
 from engine.acceptance.tree import children_of
+from engine.errors import DraftError
 from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, law
 from engine.tree import branch, children
 from engine.values import Draft
@@ -289,6 +290,15 @@ def test_which_rules_take_trees():
     assert [children_of(rule) for rule in RULES] == ["independent", "distinct", "best"]
     assert children_of(ExactRejection()) is None
     assert children_of(NaiveThreshold(0.1)) is None
+
+
+def test_chances_of_a_chain_are_told_and_those_of_a_tree_refused():
+    rows = Rows(np.log(np.tile(P, (3, 1))), PLAIN)
+    draft = Draft((0, 1), (OneHot(0), OneHot(1)), parents=(-1, 0))
+    for rule in RULES:
+        assert [chance for chance, _ in rule.chances(draft, rows)] == pytest.approx([0.5, 0.5 * 0.7, 0.5 * 0.3])
+        with pytest.raises(DraftError, match="the chances of a tree"):
+            rule.chances(Draft(draft.tokens, draft.laws, parents=(-1, -1)), rows)
 
 
 def test_an_empty_draft_gives_a_token_of_the_target():

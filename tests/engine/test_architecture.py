@@ -25,19 +25,19 @@ ARROWS = {
     "engine.tree": (),
     "engine.values": ("errors", "evidence", "sampling", "tree"),
     "engine.laws": ("sampling",),
-    "engine.lengths": ("errors", "lengths"),
+    "engine.lengths": ("errors", "laws", "lengths", "sampling"),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "stopping", "tree", "values"),
-    "engine.acceptance": ("acceptance", "errors", "evidence", "sampling", "tree", "values"),
+    "engine.acceptance": ("acceptance", "errors", "evidence", "gumbels", "laws", "sampling", "tree", "values"),
     "engine.drafters": (
-        "acceptance.tree", "drafters", "errors", "laws", "models.attention", "models.base", "models.packed", "models.rope",
-        "models.threads", "models.tree_rows", "sampling", "tree", "values",
+        "acceptance.tree", "drafters", "errors", "laws", "lengths", "models.attention", "models.base", "models.packed",
+        "models.rope", "models.threads", "models.tree_rows", "sampling", "tree", "values",
     ),
     "engine.heads": ("drafters", "errors", "models"),
     "engine.text": ("models.base", "values"),
     "engine.output": ("models.base", "text", "values"),
     "engine.stopwatch": ("models.base",),
-    "engine.probe": ("acceptance", "errors", "evidence", "laws", "output", "sampling", "tree", "values"),
+    "engine.probe": ("acceptance", "errors", "evidence", "gumbels", "laws", "output", "sampling", "tree", "values"),
     "engine.checks": ("acceptance", "drafters.base", "errors", "models.base", "tree", "values"),
     "engine.decisions": ("output", "sampling", "tree", "values"),
     "engine.decode": (
@@ -49,10 +49,11 @@ ARROWS = {
     "engine.telemetry": ("errors", "telemetry", "values"),
     "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
     "engine.rules": ("acceptance", "spec"),
+    "engine.policies": ("lengths", "spec"),
     "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "rules", "spec"),
     "engine.build": (
-        "acceptance", "decode", "drafter_kinds", "drafters", "errors", "lengths", "models", "probe", "rules",
-        "sampling", "spec", "stopping", "values",
+        "acceptance", "decode", "drafter_kinds", "drafters", "errors", "lengths", "models", "policies", "probe",
+        "rules", "sampling", "spec", "stopping", "values",
     ),
 }  # fmt: skip
 

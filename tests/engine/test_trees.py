@@ -240,13 +240,20 @@ def test_a_rule_that_does_not_walk_down_the_tree_is_refused():
         ({"tree_width": 0}, "tree_width is 0"),
         ({"tree_width": 9, "rule": "tree-match"}, "a whole number from 1 to 8"),
         ({"tree_nodes": 33}, "tree_nodes is 33"),
-        ({"tree_width": 2}, "the rule exact judges chains"),
-        ({"tree_width": 2, "rule": "tree-match", "drafter": "ngram"}, "the drafter ngram drafts chains"),
     ],
 )
 def test_settings_that_make_no_tree_are_refused_in_words(settings, message):
     with pytest.raises(SettingError, match=message):
         build(RunSpec(prompt="The draft", **settings))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"rule": "tree-match", "drafter": "ngram"}, {"rule": "tree-match", "tree_width": 1}]
+)
+def test_where_no_tree_can_be_a_chain_is_drafted(settings):
+    events = list(build(RunSpec(prompt="The draft of the draft", max_tokens=30, **settings)).events())
+    assert events[-1].reason == "length"
+    assert {step.parents for step in steps_of(events)} == {None}
 
 
 # ---- what is kept of a run ----
