@@ -13,6 +13,7 @@ Not here: packed (quantised) products, batches of several contexts, sliding wind
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,9 @@ from engine.models.context import checked_ids, n_common
 from engine.models.hidden_rows import FINAL, HiddenRows
 from engine.models.rope import rotate, turns
 from engine.models.threads import n_threads
+from engine.models.tree_cache import TreeCache
 from engine.models.weights import Layer, Weights
+from engine.tree import branch, depths
 from engine.values import Tokens
 
 __all__ = ["Transformer"]
@@ -62,6 +65,7 @@ class Transformer:
         )
         self._hidden = HiddenRows(architecture.n_layers, architecture.width, architecture.context_length)
         self._cached: NDArray[np.int64] = np.empty(0, np.int64)  # the ids whose keys and values the cache holds
+        self._tree: TreeCache | None = None  # what stands behind them, where a tree was run last
 
     def fork(self) -> Transformer:
         """The same weights with an empty cache of their own."""
@@ -78,7 +82,7 @@ class Transformer:
         """
         ids = self._checked(context, last)
         first_asked = len(ids) - last
-        kept = min(n_common(ids, self._cached), first_asked)
+        kept = min(self._n_kept(ids), first_asked)
         rows = np.empty((last, self.vocab_size), np.float32)
         for start, stop in _spans(kept, first_asked, len(ids)):
             hidden = self._feed(ids, start, stop)  # (stop - start, width)
@@ -86,6 +90,31 @@ class Transformer:
             if asked < stop:
                 rows[asked - first_asked : stop - first_asked] = _product(hidden[asked - start :], self._weights.head)
         return rows
+
+    def tree_logits(self, context: Tokens, tokens: Tokens, parents: Sequence[int]) -> Logits:
+        """See `TreeModel.tree_logits`; float32, shape (1 + n, vocab_size).
+
+        A row is the same, bit for bit, as that of `logits` for its branch, if there are at most 32 tokens. The keys and
+        values of the branch that is gone on with are not computed again.
+
+        Raises
+        ------
+        PromptError
+            As `logits` does, for the longest branch.
+        """
+        ids = self._checked(context, 1)
+        if not len(tokens):
+            return self.logits(context)
+        of_depth = [0, *depths(parents)]
+        longest = branch(parents, of_depth.index(max(of_depth)) - 1)
+        self._checked([*context, *(tokens[place] for place in longest)], 1)
+        nodes = self._checked([*context[-1:], *tokens], 1)
+        start = len(ids) - 1
+        kept = self._n_kept(ids)
+        if kept < start:
+            for low, high in _spans(kept, start, start):
+                self._feed(ids, low, high)
+        return _product(self._feed_tree(ids, nodes, parents, of_depth), self._weights.head)
 
     def hidden(self, context: Tokens, last: int = 1, taps: tuple[int, ...] = ()) -> Array:
         """See `HiddenModel.hidden`; float32, shape (last, 1 + len(taps), width).
@@ -100,7 +129,7 @@ class Transformer:
         ids = self._checked(context, last)
         if self._hidden.keep(taps):
             self._cached = ids[:0]  # fed before its hidden rows were kept
-        kept = n_common(ids, self._cached)
+        kept = self._n_kept(ids)
         if kept < len(ids):
             for start, stop in _spans(kept, len(ids), len(ids)):
                 self._feed(ids, start, stop)
@@ -109,9 +138,66 @@ class Transformer:
     def _checked(self, context: Tokens, last: int) -> NDArray[np.int64]:
         return checked_ids(self.name, context, last, vocab_size=self.vocab_size, context_length=self.context_length)
 
+    def _n_kept(self, ids: NDArray[np.int64]) -> int:
+        """How many tokens the cache has of a context, with the branch that it goes on with of the tree last seen."""
+        kept, tree = n_common(ids, self._cached), self._tree
+        if tree is None or not kept == len(self._cached) == tree.n_context:
+            return kept
+        for place in tree.branch(ids):
+            for layer, (keys, values) in enumerate(zip(tree.keys, tree.values, strict=True)):
+                self._cache.keys[layer, :, kept], self._cache.values[layer, :, kept] = keys[place], values[place]
+            for tap, rows in tree.hidden.items():
+                self._hidden.write(tap, kept, rows[place : place + 1])
+            kept += 1
+        self._cached = ids[:kept]
+        return kept
+
+    def _feed_tree(
+        self, ids: NDArray[np.int64], nodes: NDArray[np.int64], parents: Sequence[int], of_depth: Sequence[int]
+    ) -> Array:
+        """Run the last token of a context, which is not in the cache, and a tree behind it; their normed hidden rows.
+
+        `nodes` and `of_depth` have that last token in front.
+        """
+        start = len(ids) - 1
+        self._cached, self._tree = ids[:start], None  # what follows is about to be overwritten
+        self._cache.reserve(len(ids) + max(of_depth))
+        weights, epsilon = self._weights, self._architecture.norm_epsilon
+        cosines, sines = turns(weights.rope, start, len(ids) + max(of_depth))
+        angles = cosines[of_depth], sines[of_depth]
+        ways = [[0, *(place + 1 for place in branch(parents, node))] for node in range(-1, len(parents))]
+        kept: list[tuple[Array, Array]] = []
+        hidden_of: dict[int, Array] = {}
+        hidden = weights.embedding[nodes]  # (1 + n, width)
+        with np.errstate(over="ignore"):
+            for index, layer in enumerate(weights.layers):
+                heads = self._heads(layer, _norm(hidden, layer.attention_norm, epsilon), angles)
+                queries, own_keys, own_values = self._parts(heads)
+                keys, values = self._cache.keys[index], self._cache.values[index]
+                mixed = []
+                for row, way in enumerate(ways):  # the places behind the context hold one branch after the other
+                    stop = start + len(way)
+                    keys[:, start:stop], values[:, start:stop] = own_keys[:, way], own_values[:, way]
+                    mixed.append(attend(queries[row : row + 1], keys[:, :stop], values[:, :stop]))
+                hidden = hidden + _product(np.concatenate(mixed), layer.output)
+                hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
+                kept.append((own_keys[:, 1:].swapaxes(0, 1), own_values[:, 1:].swapaxes(0, 1)))
+                hidden_of[index] = hidden
+        final = _norm(hidden, weights.final_norm, epsilon)
+        hidden_of[FINAL] = final
+        taps = {tap: hidden_of[tap] for tap in self._hidden.taps}
+        for tap, rows in taps.items():
+            self._hidden.write(tap, start, rows[:1])
+        self._cached = ids
+        self._tree = TreeCache(
+            len(ids), nodes[1:].tolist(), tuple(parents), *zip(*kept, strict=True),
+            {tap: rows[1:] for tap, rows in taps.items()},
+        )  # fmt: skip
+        return final
+
     def _feed(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
         """Run the tokens start to stop - 1 behind those in the cache; their normed hidden rows."""
-        self._cached = ids[:start]  # what follows is about to be overwritten
+        self._cached, self._tree = ids[:start], None  # what follows is about to be overwritten
         self._cache.reserve(stop)
         weights, epsilon = self._weights, self._architecture.norm_epsilon
         angles = turns(weights.rope, start, stop)
@@ -129,7 +215,8 @@ class Transformer:
         self._cached = ids[:stop]
         return final
 
-    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
+    def _heads(self, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
+        """Queries, keys and values of some rows, shape (n, n_heads + 2 n_kv_heads, head_dim)."""
         shape, epsilon = self._architecture, self._architecture.norm_epsilon
         qkv = _product(rows, layer.qkv)
         if layer.qkv_bias is not None:
@@ -140,12 +227,19 @@ class Transformer:
             heads[:, :first_key] = _norm(heads[:, :first_key], layer.query_norm, epsilon)
             heads[:, first_key:first_value] = _norm(heads[:, first_key:first_value], layer.key_norm, epsilon)
         rotate(heads[:, :first_value], *angles)
+        return heads
+
+    def _parts(self, heads: Array) -> tuple[Array, Array, Array]:
+        """Queries (n, n_heads, head_dim), keys and values (n_kv_heads, n, head_dim)."""
+        first_key, first_value = self._architecture.n_heads, self._architecture.n_heads + self._architecture.n_kv_heads
+        keys, values = heads[:, first_key:first_value], heads[:, first_value:]
+        return heads[:, :first_key], keys.transpose(1, 0, 2), values.transpose(1, 0, 2)
+
+    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
         start = len(self._cached)
         stop = start + len(rows)
         keys, values = self._cache.keys[index], self._cache.values[index]  # (n_kv_heads, room, head_dim)
-        keys[:, start:stop] = heads[:, first_key:first_value].transpose(1, 0, 2)
-        values[:, start:stop] = heads[:, first_value:].transpose(1, 0, 2)
-        queries = heads[:, :first_key]
+        queries, keys[:, start:stop], values[:, start:stop] = self._parts(self._heads(layer, rows, angles))
         if len(rows) > N_SEPARATE_ROWS:
             mixed = attend(queries, keys[:, :stop], values[:, :stop])
         else:
