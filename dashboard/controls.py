@@ -14,7 +14,9 @@ from dashboard import examples, state
 from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
 from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
+from engine.acceptance.tree import children_of
 from engine.build import check
+from engine.drafter_kinds import TREES
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
@@ -105,6 +107,7 @@ def settings() -> Settings:
     )
     length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
     rule, rule_settings = _rule()
+    tree_width, tree_nodes = _tree(rule, drafter)
     temperature, top_k, top_p = _sampling()
     max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
@@ -127,6 +130,8 @@ def settings() -> Settings:
         drafter=drafter,
         rule=rule,
         draft_length=draft_length,
+        tree_width=tree_width,
+        tree_nodes=tree_nodes,
         length_policy=length_policy,
         temperature=temperature,
         top_k=int(top_k),
@@ -229,7 +234,7 @@ def _length_policy() -> str:
     return "confident" if sure else "fixed"
 
 
-def _rule() -> tuple[str, dict[str, float]]:
+def _rule() -> tuple[str, dict[str, Any]]:
     """The rule's name, and the settings that it reads."""
     rule = st.selectbox(
         "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
@@ -252,6 +257,32 @@ def _rule() -> tuple[str, dict[str, float]]:
     else:
         warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
     return rule, chosen
+
+
+def _tree(rule: str, drafter: str) -> tuple[int, int]:
+    """The shape of a tree, asked for where one can be drafted."""
+    if not children_of(RULES[rule](DEFAULT)):
+        return DEFAULT.tree_width, DEFAULT.tree_nodes
+    if drafter.partition(":")[0] not in TREES:
+        st.caption("Only a model drafts trees; this drafter drafts chains, which the rule judges as well.")
+        return DEFAULT.tree_width, DEFAULT.tree_nodes
+    width = st.slider(
+        "Tree width",
+        *BOUNDS["tree_width"],
+        DEFAULT.tree_width,
+        key="tree_width",
+        **BOUND,
+        help="Most guesses for the same place; 1 is a chain. The draft length is the depth of the tree.",
+    )
+    nodes = st.slider(
+        "Tree tokens",
+        *BOUNDS["tree_nodes"],
+        DEFAULT.tree_nodes,
+        key="tree_nodes",
+        **BOUND,
+        help="Most tokens of a tree; they are verified together, in one call of the target.",
+    )
+    return int(width), int(nodes)
 
 
 def drafters_for(target: str) -> list[str]:

@@ -154,7 +154,7 @@ def _wire_decision(decision: Decision) -> list[Any]:
         *map(_short, (decision.draft_prob, decision.target_prob)),
         *_apart(decision.accept_prob, decision.draw),
         _short(decision.emitted_prob),
-        *([] if decision.parent is None else [decision.parent]),
+        decision.parent,
     ]
 
 

@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.build import check
+from engine.drafters.tree import MOST_WIDTH
 from engine.errors import SettingError
 from engine.heads import has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
 from engine.spec import RunSpec
+from engine.tree import MOST_NODES
 
 __all__ = ["BOUNDS", "OWN_TEXT", "SIDEBAR", "address_of", "read_spec", "widgets_of"]
 
@@ -24,6 +26,8 @@ LONGEST_LINK = 20_000
 
 BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_length": (0, MAX_DRAFT_LENGTH),
+    "tree_width": (1, MOST_WIDTH),
+    "tree_nodes": (1, MOST_NODES),
     "acceptance_probability": (0.0, 0.99),
     "lenience": (0.01, 1.0),
     "ensemble_weight": (0.0, 1.0),
@@ -99,9 +103,9 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
     same = (
-        "target", "draft_length", "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
-        "typical_scale", "temperature", "top_k", "top_p", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
-        "backend", "exact_rows", "agreement",
+        "target", "draft_length", "tree_width", "tree_nodes", "rule", "acceptance_probability", "lenience",
+        "ensemble_weight", "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "max_tokens", "seed",
+        "chat", "ngram_max", "ngram_match", "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
         **{name: getattr(spec, name) for name in same},

@@ -14,7 +14,7 @@ from engine.models.vocabulary import check_vocabulary
 from engine.rules import RULES
 from engine.spec import RunSpec
 
-__all__ = ["DRAFTERS", "check_drafter", "load", "make_drafter"]
+__all__ = ["DRAFTERS", "TREES", "check_drafter", "load", "make_drafter"]
 
 DRAFTERS = ("none", "ngram", "model", "eagle", "eagle+ngram")
 """The kinds of drafter; `model:NAME` names a model, `eagle:PATH` a draft head of one's own."""

@@ -189,10 +189,9 @@ class Transformer:
         for tap, rows in taps.items():
             self._hidden.write(tap, start, rows[:1])
         self._cached = ids
-        self._tree = TreeCache(
-            len(ids), nodes[1:].tolist(), tuple(parents), *zip(*kept, strict=True),
-            {tap: rows[1:] for tap, rows in taps.items()},
-        )  # fmt: skip
+        of_layers = [keys for keys, _ in kept], [values for _, values in kept]
+        of_nodes = {tap: rows[1:] for tap, rows in taps.items()}
+        self._tree = TreeCache(len(ids), nodes[1:].tolist(), tuple(parents), *of_layers, of_nodes)
         return final
 
     def _feed(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
