@@ -1,6 +1,7 @@
 """The sidebar: widgets to a `RunSpec` and the pace to show it at.
 
-Every widget but the prompt and the stop texts is bound to the address, so that a refreshed page keeps its settings.
+Every widget but the prompt and the stop texts is bound to the address; `state` keeps their values for a page that is
+refreshed, for what a link filled in does not come into the address.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
 from engine.rules import PARAMETERS, RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
@@ -38,6 +40,11 @@ PROBE = 8
 EXPLAIN_HELP = (
     f"Keep the {PROBE} most probable alternatives at every step, for the inspector beside the tokens. "
     "It changes no token, and its time is counted apart."
+)
+
+LOGPROBS_HELP = (
+    "Note the target's own log-probability of every token, before temperature, penalties and truncation: see the "
+    "inspector, the exports, and the perplexity of the text. It changes no token, and takes a little time."
 )
 
 DRAFTER_WORDS = {
@@ -71,6 +78,28 @@ RULE_SETTINGS = {
     ),
 }
 """What the settings of the rules are called, and what they do."""
+
+
+RANGED = (
+    (
+        "min_p",
+        "Min-p",
+        "Keep the tokens that are at least this share as probable as the best one. 0 keeps every token.",
+    ),
+    (
+        "repetition_penalty",
+        "Repetition penalty",
+        "Divides the logits of tokens in prompt and output (multiplies negative ones). 1 changes nothing.",
+    ),
+    ("frequency_penalty", "Frequency penalty", "Off the logit of a token for every time that it is in the output."),
+    ("presence_penalty", "Presence penalty", "Off the logit of a token that is in the output, however often."),
+)
+"""Sliders of the law, by the field of `RunSpec`."""
+
+ARITHMETIC_HELP = (
+    "What exponentiates and adds up a row: float, or whole numbers with a table. The second is exact for its own, "
+    "very slightly different law, and not faster."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +137,7 @@ def settings() -> Settings:
     length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
     rule, rule_settings = _rule()
     tree_width, tree_nodes = _tree(rule, drafter)
-    temperature, top_k, top_p = _sampling()
+    sampling = _sampling()
     max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
         "Stop at",
@@ -125,6 +154,7 @@ def settings() -> Settings:
     backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
     probe = PROBE if st.toggle("Explain every decision", True, key="explain", **BOUND, help=EXPLAIN_HELP) else 0
+    logprobs = st.toggle("Log-probabilities", DEFAULT.logprobs, key="logprobs", **BOUND, help=LOGPROBS_HELP)
     spec = RunSpec(
         target=target,
         drafter=drafter,
@@ -133,9 +163,7 @@ def settings() -> Settings:
         tree_width=tree_width,
         tree_nodes=tree_nodes,
         length_policy=length_policy,
-        temperature=temperature,
-        top_k=int(top_k),
-        top_p=top_p,
+        **sampling,
         max_tokens=int(max_tokens),
         stop=tuple(stop),
         seed=int(seed),
@@ -149,6 +177,7 @@ def settings() -> Settings:
         backend=backend,
         exact_rows=exact_rows,
         probe=probe,
+        logprobs=logprobs,
         **rule_settings,
     )
     return Settings(spec, _pace(), _trouble(spec))
@@ -307,7 +336,8 @@ def _ngram() -> tuple[int, Match]:
     return longest, match
 
 
-def _sampling() -> tuple[float, int, float]:
+def _sampling() -> dict[str, Any]:
+    """The fields of a `RunSpec` that say how logits become a law."""
     temperature = st.slider(
         "Temperature",
         *BOUNDS["temperature"],
@@ -317,14 +347,21 @@ def _sampling() -> tuple[float, int, float]:
         **BOUND,
         help="0 takes the most probable token.",
     )
-    with st.expander("Top-k and top-p"):
+    with st.expander("Truncation and penalties"):
         top_k = st.number_input(
             "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
         )
         top_p = st.slider(
             "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
         )
-    return temperature, top_k, top_p
+        ranged = {name: _ranged(label, name, help_text) for name, label, help_text in RANGED}
+        arithmetic = st.selectbox("Arithmetic", list(ARITHMETICS), key="arithmetic", help=ARITHMETIC_HELP, **BOUND)
+    return {"temperature": temperature, "top_k": int(top_k), "top_p": top_p, **ranged, "arithmetic": arithmetic}
+
+
+def _ranged(label: str, name: str, help_text: str) -> float:
+    value: float = st.slider(label, *BOUNDS[name], getattr(DEFAULT, name), 0.05, key=name, help=help_text, **BOUND)
+    return value
 
 
 def _backend() -> tuple[str, bool]:

@@ -36,6 +36,10 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "temperature": (0.0, 2.0),
     "top_k": (0, 100_000),
     "top_p": (0.01, 1.0),
+    "min_p": (0.0, 1.0),
+    "repetition_penalty": (0.5, 3.0),
+    "frequency_penalty": (-2.0, 2.0),
+    "presence_penalty": (-2.0, 2.0),
     "max_tokens": (1, 20_000),
     "seed": (0, 2**53 - 1),
     "ngram_max": (1, 8),
@@ -47,6 +51,7 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
 
 SIDEBAR = (
     *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "stand_back", "explain", "stop_at",
+    "arithmetic", "logprobs",
     "drafter", "example_", "prompt_",
 )  # fmt: skip
 """How the keys of its widgets begin."""
@@ -104,7 +109,8 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     prompts = spec.target if embedded else "words"
     same = (
         "target", "draft_length", "tree_width", "tree_nodes", "rule", "acceptance_probability", "lenience",
-        "ensemble_weight", "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "max_tokens", "seed",
+        "ensemble_weight", "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "min_p",
+        "repetition_penalty", "frequency_penalty", "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed",
         "chat", "ngram_max", "ngram_match", "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {

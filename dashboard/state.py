@@ -3,6 +3,9 @@
 The owner's id and the run's id stand in the address, so that a refreshed page, which is a new
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
 A link that somebody opened is read from the address once, at the start of the session.
+
+Not all of a sidebar's settings stand in the address: not what a link filled in, not a prompt. They are kept by owner
+beside the sessions, for a page that is refreshed.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +33,7 @@ __all__ = [
     "fetching",
     "fill",
     "forget_deleted",
+    "imported",
     "keep_widgets",
     "last_deleted",
     "link",
@@ -42,11 +47,19 @@ __all__ = [
     "show_comparison",
     "step_of",
     "take_fetching",
+    "take_imported",
     "take_link",
     "take_notice",
     "take_spec",
     "upload_key",
 ]
+
+
+MOST_KEPT = 256
+"""Tabs whose settings are kept."""
+
+_kept: dict[str, dict[str, Any]] = {}
+_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +82,19 @@ def remember() -> None:
     state, address = st.session_state, st.query_params
     if "owner" not in state:
         state.owner = address.get("owner") or uuid4().hex
+        state.update({key: value for key, value in _kept.get(state.owner, {}).items() if key not in address})
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
         state.link = Link(address["run"], address.get("step", "")) if address.get("run") else None
         state.link_is_new = state.link is not None
         state.spec_link = address.get("spec", "")
-        if "spec" in address:
-            del address["spec"]  # it is in the sidebar from here on, and may be changed there
         comparison = comparisons.get(address.get("comparison"))
         state.comparison = comparison.id if comparison and comparison.owner == state.owner else None
     for name in ("owner", "run", "comparison"):
         if state[name] and address.get(name) != state[name]:
             address[name] = state[name]
+    if "spec" in address:
+        del address["spec"]  # it is in the sidebar from here on, and may be changed there
 
 
 def owner() -> str:
@@ -110,14 +124,23 @@ def take_link() -> Link | None:
 
 
 def keep_widgets(page: str, prefixes: tuple[str, ...]) -> None:
-    """Hold on to the values of shared widgets, whose keys begin so, where the page is another than before.
+    """Hold on to the values of shared widgets, whose keys begin so, on another page and on a page that is refreshed.
 
     Streamlit gives every page widgets of its own, which begin anew; what the session holds is kept.
     """
     session = st.session_state
+    values = {str(key): session[key] for key in session if str(key).startswith(prefixes)}
     if session.get("page", page) != page:
-        session.update({key: session[key] for key in session if str(key).startswith(prefixes)})
+        session.update(values)
     session.page = page
+    _keep(values)
+
+
+def _keep(values: Mapping[str, Any]) -> None:
+    with _lock:
+        _kept[owner()] = {**_kept.pop(owner(), {}), **values}  # the latest is the last
+        while len(_kept) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
 
 
 def close_link() -> None:
@@ -142,6 +165,7 @@ def take_spec() -> str:
 def fill(widgets: Mapping[str, Any]) -> None:
     """Set widgets by their keys, before they are drawn."""
     st.session_state.update(widgets)
+    _keep(widgets)
 
 
 def upload_key() -> str:
@@ -165,13 +189,23 @@ def show_comparison(comparison: LiveComparison) -> None:
 
 
 def notice(text: str) -> None:
-    """Keep a message for the next time the page is drawn."""
+    """Keep what to say of trouble for the next time a page is drawn."""
     st.session_state.notice = text
 
 
 def take_notice() -> str:
-    """The message that was kept, once."""
+    """The trouble that was kept, once."""
     return str(st.session_state.pop("notice", ""))
+
+
+def imported(text: str) -> None:
+    """Keep what came of an import for the next time the page is drawn."""
+    st.session_state.imported = text
+
+
+def take_imported() -> str:
+    """What came of an import, once."""
+    return str(st.session_state.pop("imported", ""))
 
 
 def fetching() -> None:

@@ -16,7 +16,18 @@ Examples
 from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
 from engine.build import BuiltRun, build
 from engine.decode import decode
-from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import (
+    CallableDrafter,
+    Drafter,
+    EagleDrafter,
+    LookupFirst,
+    ModelDrafter,
+    NoDraft,
+    PromptLookup,
+    SuffixDecoding,
+    SuffixFirst,
+    TokenRecycling,
+)
 from engine.errors import DraftscopeError
 from engine.evidence import Evidence
 from engine.explain import explain
@@ -26,7 +37,20 @@ from engine.models.base import HiddenModel, LoadedModel, Model, Tokenizer
 from engine.models.callable import CallableModel
 from engine.models.catalog import load
 from engine.report import Report
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
+from engine.sampling import (
+    Dense,
+    Law,
+    Noise,
+    OneHot,
+    Purpose,
+    Rows,
+    Sampling,
+    Sparse,
+    law,
+    law_of_scores,
+    log_probability,
+    penalised,
+)
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import (
@@ -44,6 +68,7 @@ from engine.values import (
 __all__ = [
     "AcceptanceRule",
     "BuiltRun",
+    "CallableDrafter",
     "CallableModel",
     "Decision",
     "Dense",
@@ -79,14 +104,20 @@ __all__ = [
     "Sparse",
     "Started",
     "Step",
+    "SuffixDecoding",
+    "SuffixFirst",
     "Tally",
     "Tested",
+    "TokenRecycling",
     "Tokenizer",
     "Verdict",
     "build",
     "decode",
     "explain",
     "law",
+    "law_of_scores",
     "load",
+    "log_probability",
     "measure",
+    "penalised",
 ]

@@ -6,7 +6,7 @@ What needs no model is checked before any is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.acceptance import AcceptanceRule
 from engine.decode import decode
@@ -55,6 +55,7 @@ class BuiltRun:
             tokenizer=self.loaded.tokenizer,
             seed=self.spec.seed,
             probe=self.spec.probe,
+            logprobs=self.spec.logprobs,
             cancelled=cancelled,
             **timing,
         )
@@ -88,7 +89,7 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter = make_drafter(spec, loaded, progress)
     lengths = POLICIES[spec.length_policy](spec)
-    sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
+    sampling = replace(spec.sampling, prompt_length=len(prompt))
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
@@ -100,14 +101,14 @@ def check(spec: RunSpec) -> None:
     SettingError, PromptError
         If a name is unknown, a value out of range, or the prompt cannot be used.
     """
-    Sampling(spec.temperature, spec.top_k, spec.top_p)
+    spec.sampling  # noqa: B018 - it refuses what is out of range
     Noise(spec.seed)
     check_backend(spec.backend)
     check_probe(spec.probe)
     for make_rule in RULES.values():
         make_rule(spec)
     if spec.length_policy not in POLICIES:
-        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(POLICIES)}")
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {', '.join(POLICIES)}")
     for policy in POLICIES.values():
         policy(spec)
     if spec.rule not in RULES:

@@ -21,7 +21,9 @@ def texts_of(draft: Draft, output: Output) -> tuple[str, ...]:
     return tuple(output.peek([draft.tokens[place] for place in places])[-1] for places in branches)
 
 
-def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, output: Output) -> Iterator[Decision]:
+def decided(
+    draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, output: Output, *, logprobs: bool = False
+) -> Iterator[Decision]:
     """Commit what the verdict kept, and say what happened at every position."""
     tests = dict(zip(verdict.places, verdict.tested, strict=True))
     rejected = verdict.deciding
@@ -49,6 +51,7 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
             accept_prob=test.accept_prob,
             draw=test.draw,
             emitted_prob=rows.law(link + 1).prob(kept),
+            logprob=rows.log_probability(link + 1, kept) if logprobs else None,
             margin=rows.margin(link + 1, kept),
             draft_text=text,
             target_text=target_text,
@@ -64,6 +67,7 @@ def decided(draft: Draft, texts: tuple[str, ...], verdict: Verdict, rows: Rows, 
             target_token=verdict.token,
             discarded=discarded,
             emitted_prob=rows.law(last + 1).prob(verdict.token),
+            logprob=rows.log_probability(last + 1, verdict.token) if logprobs else None,
             margin=rows.margin(last + 1, verdict.token),
             target_text=target_text,
             target_parts=parts,

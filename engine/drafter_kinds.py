@@ -6,10 +6,11 @@ from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.acceptance.tree import children_of
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, TreeDrafter
 from engine.drafters.tree import check_tree
-from engine.errors import SettingError
+from engine.errors import SettingError, VocabularyError
 from engine.heads import eagle, eagle_and_lookup, has_shipped_head
 from engine.models import catalog
 from engine.models.base import LoadedModel, Model, Progress
+from engine.models.shared_vocabulary import SharedVocabulary
 from engine.models.vocabulary import check_vocabulary
 from engine.rules import RULES
 from engine.spec import RunSpec
@@ -94,5 +95,8 @@ def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progre
     if name == spec.target:
         return loaded.model.fork()
     draft = load(spec, name, progress)
-    check_vocabulary(loaded.tokenizer, draft.tokenizer)
+    try:
+        check_vocabulary(loaded.tokenizer, draft.tokenizer)
+    except VocabularyError:
+        return SharedVocabulary(draft.model, draft.tokenizer, loaded.tokenizer)
     return draft.model

@@ -79,7 +79,8 @@ class Alternative:
     draft_prob, residual_prob : float or None
         None where nothing was drafted (bonus, plain).
     target_logit : float or None
-        The raw logit, at temperature 0 only, where the laws do not tell the alternatives apart.
+        The logit behind penalties, at temperature 0 only, where the laws do not tell the alternatives apart;
+        None for a token that the target bans.
     """
 
     token: int

@@ -38,7 +38,8 @@ def explain(step: Step, *, rule: str = ExactRejection.name) -> dict[str, Any]:
     -------
     dict
         Ready for JSON. `positions` has an entry for every decision: its fields, `formula` (the rule's test
-        with the numbers filled in, "" where there is none), `words`, and `exact` (what the exact rule would
+        with the numbers filled in, "" where there is none), `words`, `logprob_words` (the target's
+        log-probability, "" where it was not asked for), and `exact` (what the exact rule would
         have done, or None). `choice` is the deciding position: the fields of
         `engine.evidence.Choice`, a list of `words`, and for every alternative whether it is the `guess`
         and whether it was `taken`; None without evidence. `step` counts from 0.
@@ -77,6 +78,7 @@ def _position(decision: Decision, formula: str, more: PositionEvidence | None, r
         **asdict(decision),
         "formula": shown,
         "words": _words(decision, shown, exact, rule),
+        "logprob_words": _logprob_words(decision),
         "exact": _exact(decision, exact) if exact else None,
     }
 
@@ -113,6 +115,17 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str)
     if decision.discarded:
         words += " What the step gave here was cut off again, by an end token, a stop string or a limit before it."
     return words
+
+
+def _logprob_words(decision: Decision) -> str:
+    """What the target's raw law gives the token that stands here; "" where nobody asked."""
+    if decision.logprob is None:
+        return ""
+    token = quoted(decision.target_text, decision.target_token)
+    return (
+        f"The target's raw law, before temperature, penalties and truncation, gives {token} the log-probability "
+        f"{number(decision.logprob)}, a probability of {number(math.exp(decision.logprob))}."
+    )
 
 
 def _test_words(decision: Decision, formula: str, rule: str) -> str:

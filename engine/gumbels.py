@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.sampling import Array, Law, Noise, OneHot, Purpose, Sparse
+from engine.sampling import Law, Noise, OneHot, Purpose, Sparse
+from engine.sampling.law_kinds import Array
 
 __all__ = ["SharedGumbels"]
 

@@ -7,19 +7,24 @@ Formulas, units and sources of every figure: `docs/metrics.md`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.values import Drafted, Event, Finished, FinishReason, Started, Step
 
-__all__ = ["Figures", "Point", "PositionFigures", "Tally", "measure", "ratio"]
+__all__ = ["Figures", "Point", "PositionFigures", "Tally", "emitted_logprobs", "measure", "perplexity", "ratio"]
 
 WINDOW_STEPS = 20
 """Recent steps that the figures of a `Point` are taken over."""
 
 NEAR_TIE = 1e-3
 """Logits closer than this may change places by rounding between one forward pass and another."""
+
+
+LARGEST_EXPONENT = 709.0
+"""What exp still gives a float of."""
 
 
 def ratio(numerator: float, denominator: float) -> float | None:
@@ -31,6 +36,26 @@ def ratio(numerator: float, denominator: float) -> float | None:
     (0.25, None)
     """
     return numerator / denominator if denominator > 0 else None
+
+
+def perplexity(logprob_sum: float | None, n_tokens: int) -> float | None:
+    """exp of the mean negative log-probability; None where there is none, or beyond the largest float.
+
+    Examples
+    --------
+    >>> round(perplexity(-6.931472, 10), 3), perplexity(None, 10)
+    (2.0, None)
+    """
+    if logprob_sum is None or not n_tokens or -logprob_sum / n_tokens > LARGEST_EXPONENT:
+        return None
+    return math.exp(-logprob_sum / n_tokens)
+
+
+def emitted_logprobs(step: Step) -> list[float | None]:
+    """The log-probability of every token that a step emits, in order."""
+    return [
+        decision.logprob for decision in step.decisions if decision.target_token is not None and not decision.discarded
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +99,8 @@ class Figures:
     `per_position` take siblings as one guess at their place. `recovered`, `bonus` and `plain` count the target's
     own tokens, discarded ones among them; `tokens_generated` is what was emitted; `near_ties` counts emitted
     tokens of a run at temperature 0 whose logit and the best other one were less than `NEAR_TIE` apart;
-    `probe_seconds` is time for evidence, which is in no other time.
+    `probe_seconds` is time for evidence, which is in no other time. `logprob_sum` and `perplexity` speak of all
+    emitted tokens, and are None unless each of them has a log-probability.
     """
 
     tokens_generated: int
@@ -111,6 +137,8 @@ class Figures:
     finish_reason: FinishReason | None
     error: str
     near_ties: int
+    logprob_sum: float | None
+    perplexity: float | None
     identities_ok: bool
 
 
@@ -157,7 +185,8 @@ class Tally:
         self._emitted = self._discarded = self._steps = self._drafting_steps = self._drafted = self._near_ties = 0
         self._depths = 0  # drafted places: siblings of a tree stand at the same one
         self._draft_seconds = self._verify_seconds = self._overhead_seconds = self._probe_seconds = 0.0
-        self._at = self._prefill_seconds = 0.0
+        self._at = self._prefill_seconds = self._logprob_sum = 0.0
+        self._n_logprobs = 0
         self._simulated = False
         self._reason: FinishReason | None = None
         self._error = ""
@@ -191,6 +220,10 @@ class Tally:
             decision.margin is not None and abs(decision.margin) < NEAR_TIE and not decision.discarded
             for decision in step.decisions
         )
+        for logprob in emitted_logprobs(step):
+            if logprob is not None:
+                self._n_logprobs += 1
+                self._logprob_sum += logprob
         if n_drafted:
             self._drafting_steps += 1
             self._histogram.extend([0] * (depth + 1 - len(self._histogram)))
@@ -256,8 +289,14 @@ class Tally:
             finish_reason=self._reason,
             error=self._error,
             near_ties=self._near_ties,
+            logprob_sum=self._whole_logprob(),
+            perplexity=perplexity(self._whole_logprob(), self._emitted),
             identities_ok=self._identities_ok(),
         )
+
+    def _whole_logprob(self) -> float | None:
+        whole = self._n_logprobs == self._emitted > 0 and math.isfinite(self._logprob_sum)
+        return self._logprob_sum if whole else None
 
     def _speculation(self) -> str:
         """Whether the drafter is of use, and why not if it is not, in words for a user."""

@@ -5,6 +5,7 @@ All of its cost is in here, and the loop counts it apart (`Step.probe_seconds`).
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
@@ -119,7 +120,7 @@ class Probe:
                     target_probs[place],
                     None if draft_probs is None else draft_probs[place],
                     None if residual_probs is None else residual_probs[place],
-                    rows.logit(row, token) if greedy else None,
+                    _finite(rows.scores(row)[token]) if greedy else None,
                 )
                 for place, token in enumerate(tokens)
             ),
@@ -135,9 +136,9 @@ class Probe:
         n, target = self._n_alternatives, rows.law(index)
         certain = list(dict.fromkeys([taken, *guesses]))
         if isinstance(target, OneHot):
-            row = rows.row(index)
+            row = rows.scores(index)
             found = [int(token) for token in highest(row, n) if row[token] > -float("inf")]
-            rank = {token: rows.logit(index, token) for token in [*found, *certain]}
+            rank = {token: float(row[token]) for token in [*found, *certain]}
             order = rank
         else:
             known = [law for law in laws if law is not None]
@@ -154,6 +155,11 @@ class Probe:
             return self._output.peek([*before, token])[-1]
         except Exception:  # whatever a tokenizer of the user's raises for an id that it does not know
             return ""
+
+
+def _finite(score: float) -> float | None:
+    """None for the logit of a token that is banned."""
+    return float(score) if math.isfinite(score) else None
 
 
 def _others(probs: list[float]) -> float:

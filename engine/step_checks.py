@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
 from engine.errors import RunFileError
 from engine.evidence import Evidence
 from engine.tree import MOST_NODES, children
-from engine.values import Decision, Drafted, Outcome, Step
+from engine.values import Decision, Drafted, Event, Outcome, Step
 
-__all__ = ["check_guess", "check_step"]
+__all__ = ["check_guess", "check_step", "check_times"]
 
 MOST_ENTROPY = math.log(2**32)
 """In nats, of an even choice among more tokens than any vocabulary has."""
@@ -62,7 +63,8 @@ def check_step(step: Step) -> None:
 
     Positions must be 0, 1, 2, ...; every decision must have the tokens that its outcome says; evidence must
     speak of positions of the step, its choice of the one that gives the target's own token; probabilities
-    and total variation must lie from 0 to 1, entropies from 0 to ln 2**32.
+    and total variation must lie from 0 to 1, entropies from 0 to ln 2**32; a log-probability must not be
+    above 0, and belongs to a token.
 
     Raises
     ------
@@ -86,6 +88,26 @@ def check_step(step: Step) -> None:
         _check_evidence(step, step.evidence)
 
 
+def check_times(event: Event) -> None:
+    """Refuse an event with a time below 0.
+
+    Raises
+    ------
+    RunFileError
+
+    Examples
+    --------
+    >>> check_times(Drafted(0, 9, (4,), (" draft",), -0.5))
+    Traceback (most recent call last):
+    engine.errors.RunFileError: the draft_seconds of the step 0 are -0.5; expected 0 or more
+    """
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if field.name.endswith("_seconds") and value < 0:
+            where = f"the step {event.index}" if isinstance(event, Drafted | Step) else "the end"
+            raise RunFileError(f"the {field.name} of {where} are {value}; expected 0 or more")
+
+
 def _check_decision(step: Step, decision: Decision) -> None:
     where = f"in the step {step.index} the position {decision.position}"
     shape = (decision.draft_token is not None, decision.target_token is not None, decision.accepted)
@@ -95,6 +117,10 @@ def _check_decision(step: Step, decision: Decision) -> None:
         raise RunFileError(f"{where} has the target_parts {decision.target_parts}; expected 1 or more")
     names = ("draft_prob", "target_prob", "accept_prob", "draw", "emitted_prob")
     _check_shares(where, ((name, getattr(decision, name)) for name in names))
+    if decision.logprob is not None and not decision.logprob <= ROUNDING:
+        raise RunFileError(f"{where} has the logprob {decision.logprob}; expected 0 or less")
+    if decision.logprob is not None and decision.target_token is None:
+        raise RunFileError(f"{where} has a logprob, and no token that it would belong to")
 
 
 def _check_parents(where: str, parents: Sequence[int], n_tokens: int) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from engine.evidence import Evidence, Term
 from engine.sampling import Law
-from engine.tree import chain, depths
+from engine.tree import branch, chain, depths
 
 __all__ = [
     "Decision",
@@ -72,6 +72,19 @@ class Draft:
     logits: tuple[float, ...] | None = None
     note: str = ""
     parents: tuple[int, ...] | None = None
+
+    def before(self, context: Tokens, row: int) -> list[int]:
+        """The ids that stand before row `row` of the target: the context, and the drafted tokens on the way there.
+
+        Examples
+        --------
+        >>> from engine.sampling import OneHot
+        >>> Draft((7, 8), (OneHot(7), OneHot(8))).before([5, 6], 1)
+        [5, 6, 7]
+        >>> Draft((7, 8), (OneHot(7), OneHot(8)), parents=(-1, -1)).before([5, 6], 2)
+        [5, 6, 8]
+        """
+        return [*context, *(self.tokens[place] for place in branch(self.links, row - 1))]
 
     def cut(self, n_tokens: int) -> Draft:
         """The first `n_tokens` tokens of this draft."""
@@ -178,9 +191,13 @@ class Decision:
         Acceptance probability and the uniform number held against it.
     emitted_prob : float or None
         Probability of `target_token` under the target's own processed law (never the residual).
+    logprob : float or None
+        Natural logarithm of the probability of `target_token` under the target's raw law (temperature
+        1, nothing else done to its logits), whatever the rule; None unless it was asked for, and where
+        that probability is 0.
     margin : float or None
-        At temperature 0, how far the logit of `target_token` is ahead of the best other one;
-        negative for a token that only a lossy rule keeps.
+        At temperature 0, how far the logit of `target_token` is ahead of the best other one, behind
+        penalties; negative for a token that only a lossy rule keeps.
     draft_text, target_text : str
         The tokens as text. A token that only begins a character shows its bytes, such as `<F0 9F>`.
     target_parts : int
@@ -201,6 +218,7 @@ class Decision:
     accept_prob: float | None = None
     draw: float | None = None
     emitted_prob: float | None = None
+    logprob: float | None = None
     margin: float | None = None
     draft_text: str = ""
     target_text: str = ""

@@ -79,6 +79,7 @@ class Explain {
         recovered ? 'recovered' : chosen.outcome),
       make('span', 'explain-outcome', recovered ? 'recovered' : chosen.discarded && !drafted ? `${chosen.outcome}, then discarded` : chosen.outcome),
       make('p', 'explain-words', words));
+    if (chosen.logprob_words) lead.append(make('p', 'explain-words', chosen.logprob_words));
     if (told.note) lead.append(make('p', 'explain-note', `${sentence(told.note)}.`.replace('..', '.')));
     return lead;
   }

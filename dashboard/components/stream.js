@@ -42,6 +42,7 @@ class Stream {
     this.chunkTokens = 0;
     this.openings = []; // of every chunk: its first entry, and the state of affairs just before
     this.kept = new Map(); // chunks that were taken away, by their first entry
+    this.clicked = null; // the token that the first click of a double click hit
     this.marked = null; // the step that is marked as shown
     this.step = null; // the span of the latest step
     this.stepTokens = 0;

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import streamlit as st
 
+from dashboard import state
 from dashboard.boxes import error_box, warning_box
 from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
@@ -52,6 +53,8 @@ def page() -> None:
     except DraftscopeError as failure:
         error_box(str(failure), ":material/database_off:")
         return
+    if trouble := state.take_notice():
+        error_box(trouble)
     linked_run()
     import_runs()
     undo_bar(deleted)

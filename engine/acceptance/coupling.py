@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.sampling import Array, Dense, Law, OneHot, Sparse
+from engine.sampling import Dense, Law, OneHot, Sparse
+from engine.sampling.law_kinds import Array
 
 __all__ = ["keep_probability", "law_beside", "match_probability"]
 

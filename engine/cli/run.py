@@ -25,6 +25,7 @@ from engine.models.backends import BACKENDS
 from engine.policies import POLICIES
 from engine.report import Report
 from engine.rules import RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
@@ -52,11 +53,27 @@ def add_parser(commands: Any) -> None:
     option("--tree-nodes", type=int, default=DEFAULT.tree_nodes, metavar="N",
            help="tree rules: most tokens of a tree, 1 to 32 (default %(default)s)")  # fmt: skip
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
-           help=f"{' or '.join(POLICIES)}: whether a draft head drafts fewer where it is not sure "
-           "(default %(default)s)")  # fmt: skip
+           help=f"how many tokens to draft, up to the draft length: {', '.join(POLICIES)}; docs/length-policies.md "
+           "tells them apart (default %(default)s)")  # fmt: skip
+    option("--confidence-threshold", type=float, default=DEFAULT.confidence_threshold, metavar="P",
+           help="confidence-threshold: stop behind a token that the draft gave less (default %(default)s)")  # fmt: skip
+    option("--entropy-bound", type=float, default=DEFAULT.entropy_bound, metavar="P",
+           help="entropy-bound: the acceptance that the entropy must promise (default %(default)s)")  # fmt: skip
+    option("--start-threshold", type=float, default=DEFAULT.start_threshold, metavar="P",
+           help="draft-and-verify: where its threshold begins (default %(default)s)")  # fmt: skip
     option("--temperature", type=float, default=DEFAULT.temperature, metavar="T", help="default %(default)s")
     option("--top-k", type=int, default=DEFAULT.top_k, metavar="K", help="0 keeps every token (default %(default)s)")
     option("--top-p", type=float, default=DEFAULT.top_p, metavar="P", help="1 keeps every token (default %(default)s)")
+    option("--min-p", type=float, default=DEFAULT.min_p, metavar="P",
+           help="keep tokens at least P times as probable as the best one (default %(default)s)")  # fmt: skip
+    option("--repetition-penalty", type=float, default=DEFAULT.repetition_penalty, metavar="R",
+           help="divides logits of tokens in prompt and output; 1 changes nothing (default %(default)s)")  # fmt: skip
+    option("--frequency-penalty", type=float, default=DEFAULT.frequency_penalty, metavar="F",
+           help="off a logit for every time in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--presence-penalty", type=float, default=DEFAULT.presence_penalty, metavar="F",
+           help="off a logit for being in the output, -2 to 2 (default %(default)s)")  # fmt: skip
+    option("--arithmetic", default=DEFAULT.arithmetic,
+           help=f"{' or '.join(ARITHMETICS)}: what exponentiates a row (default %(default)s)")  # fmt: skip
     option("--max-tokens", type=int, default=DEFAULT.max_tokens, metavar="N", help="default %(default)s")
     option("--stop", action="append", default=[], metavar="TEXT", help="end where TEXT appears; may be repeated")
     option("--seed", type=int, default=DEFAULT.seed, help="default %(default)s")
@@ -86,6 +103,8 @@ def add_parser(commands: Any) -> None:
            help="rows that are the same, bit for bit, alone and in a block")  # fmt: skip
     option("--probe", type=int, default=DEFAULT.probe, metavar="N",
            help="keep N alternatives of every step, for `runs explain` (default %(default)s: none)")  # fmt: skip
+    option("--logprobs", action=argparse.BooleanOptionalAction, default=DEFAULT.logprobs,
+           help="note the target's own log-probability of every emitted token")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group(required=True)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")

@@ -12,7 +12,16 @@ from engine.spec import RunSpec
 __all__ = ["Proposal", "proposal_of", "proposals_of", "timed_together"]
 
 LOOKUP = ("ngram_max", "ngram_match")
-SAMPLING = ("temperature", "top_k", "top_p")
+SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "arithmetic",
+)
 DEPENDS_ON = {
     "ngram": LOOKUP,
     "model": (*SAMPLING, "agreement"),

@@ -9,7 +9,7 @@ import numpy as np
 from engine.errors import ForwardError
 from engine.lengths import ALWAYS, GoOn, Prospect, spread
 from engine.models.base import Logits, Model
-from engine.sampling import Law, Noise, Purpose, Sampling, law
+from engine.sampling import Law, Noise, Purpose, Sampling, law_of_scores, penalised
 from engine.values import Draft, Tokens
 
 __all__ = ["ModelDrafter", "fitted"]
@@ -64,8 +64,9 @@ class ModelDrafter:
         logits: list[float] = []
         while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
             row = fitted(self._model.logits(ids)[0], self._vocab_size, self._model.name)
-            drawn_from = law(row, sampling)
-            prospect = Prospect(len(tokens), law=partial(spread, row, drawn_from))
+            scores = penalised(row, sampling, ids)
+            drawn_from = law_of_scores(scores, sampling)
+            prospect = Prospect(len(tokens), law=partial(spread, scores, drawn_from))
             if not go_on.before(prospect):
                 return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
             token = noise.draw(drawn_from, len(ids), Purpose.DRAFT)

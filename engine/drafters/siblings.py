@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.acceptance.tree import Children
 from engine.laws import top
-from engine.sampling import Array, Dense, Law, Noise, OneHot, Purpose, Sparse
+from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Sparse
 
 __all__ = ["siblings"]
 
@@ -55,7 +55,7 @@ def siblings(law: Law, n: int, how: Children, *, noise: Noise, position: int, pl
 
 def _without(law: Dense | Sparse, index: int) -> Dense | Sparse:
     """The law that gives nothing to the token at an index of its row, normalised again."""
-    probs: Array = law.probs.copy()
+    probs = law.probs.copy()
     probs[index] = 0.0
     mass = probs.sum()
     if mass > 0:

@@ -12,7 +12,7 @@ The draft model is called once for every depth.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 
@@ -24,7 +24,7 @@ from engine.laws import probs_at, top
 from engine.lengths import ALWAYS, GoOn, Prospect, spread
 from engine.models.base import Logits, Model
 from engine.models.tree_rows import tree_rows
-from engine.sampling import Law, Noise, Sampling, law
+from engine.sampling import Law, Noise, Sampling, law_of_scores, penalised
 from engine.tree import MOST_NODES, branch
 from engine.values import Draft, Tokens
 
@@ -125,15 +125,19 @@ class TreeDrafter:
         behind them.
         """
         drawn = self._children != "best" and not sampling.greedy
-        confidence = Sampling(temperature=1.0) if sampling.greedy else sampling
+        confidence = replace(sampling, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0) if sampling.greedy else sampling
         nodes: list[_Node] = []
         level = [-1]  # the tokens that may get some behind them
         note = ""
         for depth in range(limit):
             rows = self._rows(context, nodes, level)
-            laws = [law(row, confidence) for row in rows]
+            scores = [
+                penalised(row, sampling, [*context, *_tokens_to(nodes, end)])
+                for row, end in zip(rows, level, strict=True)
+            ]
+            laws = [law_of_scores(row, confidence) for row in scores]
             best = max(range(len(level)), key=lambda place: _worth(nodes, level[place]))
-            prospect = Prospect(depth, law=partial(spread, rows[best], laws[best]))
+            prospect = Prospect(depth, law=partial(spread, scores[best], laws[best]))
             if not go_on.before(prospect):
                 note = go_on.reason
                 break
@@ -197,6 +201,11 @@ class TreeDrafter:
 
 def _worth(nodes: list[_Node], place: int) -> float:
     return nodes[place].worth if place >= 0 else 1.0
+
+
+def _tokens_to(nodes: list[_Node], place: int) -> list[int]:
+    """The tokens of the branch that ends at a place."""
+    return [nodes[node].token for node in branch([node.parent for node in nodes], place)]
 
 
 def _draft(nodes: list[_Node], kept: list[int], note: str) -> Draft:

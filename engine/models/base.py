@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from engine.values import Tokens
 
-__all__ = ["Clock", "HiddenModel", "LoadedModel", "Logits", "Model", "Progress", "Tokenizer", "TreeModel"]
+__all__ = [
+    "Clock",
+    "HiddenModel",
+    "LayeredModel",
+    "LoadedModel",
+    "Logits",
+    "Model",
+    "Progress",
+    "Tokenizer",
+    "TreeModel",
+]
 
 Logits = NDArray[np.floating]
 Clock = Callable[[], float]
@@ -76,6 +86,25 @@ class TreeModel(Model, Protocol):
             The ids of the tree, n of them.
         parents : sequence of int
             The place of the token that each one follows, -1 for none; see `engine.tree`.
+        """
+
+
+@runtime_checkable
+class LayeredModel(Model, Protocol):
+    """A model that can be asked what it would say if it ended behind its first layers."""
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers there are."""
+
+    def n_weights(self, n_layers: int) -> int:
+        """Weights that a token is multiplied with in the first `n_layers` layers and the head."""
+
+    def early_logits(self, context: Tokens, last: int, n_layers: int) -> Logits:
+        """The last `last` rows of output norm and head behind the first `n_layers` layers, as `logits` gives them.
+
+        Keys and values of these layers are the model's own: what `logits` has seen is not fed
+        again, and what is fed here is fed by `logits` once more, through all layers.
         """
 
 

@@ -25,25 +25,25 @@ class TreeCache:
         Tokens of the context.
     tokens, links
         See `engine.tree`.
-    keys, values : sequence of array, shape (n, n_kv_heads, head_dim)
-        Of every layer.
     hidden : mapping of int to array, shape (n, width)
         Hidden rows by tap; see `engine.models.hidden_rows`.
+    keys, values : array or None, shape (n_layers, n_kv_heads, n, head_dim)
+        None where they lie behind the context's, in the order of the tokens.
     """
 
     n_context: int
     tokens: Sequence[int]
     links: Sequence[int]
-    keys: Sequence[Array]
-    values: Sequence[Array]
     hidden: Mapping[int, Array]
+    keys: Array | None = None
+    values: Array | None = None
 
     def branch(self, ids: NDArray[np.int64]) -> list[int]:
         """The places of the tokens that go on as `ids` does behind the context.
 
         Examples
         --------
-        >>> tree = TreeCache(2, (5, 6, 7), (-1, -1, 1), (), (), {})
+        >>> tree = TreeCache(2, (5, 6, 7), (-1, -1, 1), {})
         >>> tree.branch(np.array([1, 2, 6, 7, 9])), tree.branch(np.array([1, 2, 4]))
         ([1, 2], [])
         """

@@ -230,6 +230,24 @@ def test_a_token_that_is_clicked_is_explained(page, server):
     assert page.errors == []
 
 
+@pytest.mark.parametrize("width", [1000, 1300])
+def test_a_double_click_is_about_the_token_that_was_pointed_at_though_the_panel_moves_the_text(page, server, width):
+    address, _ = server
+    page.set_viewport_size({"width": width, "height": 1000})
+    start(page, address, "max_tokens=200&seed=4")
+    wait_for_state(page, "finished")
+    tokens = page.locator(".stream .token")
+    for number in (31, 31, 80):  # the panel is closed, is open there, is open elsewhere
+        token = tokens.nth(number)
+        step, position = (int(token.get_attribute(f"data-{name}")) for name in ("step", "position"))
+        token.dblclick()
+        page.wait_for_function(f"() => {LIVE}.dataset.state === 'replay' && Number({LIVE}.dataset.step) === {step + 1}")
+        explained(page, step, position)
+        page.get_by_role("button", name="To the end").click()
+        wait_for_state(page, "finished")
+    assert page.errors == []
+
+
 def test_arrow_keys_go_from_token_to_token_and_from_step_to_step(page, server):
     address, _ = server
     start(page, address, "max_tokens=30&seed=4")
@@ -358,6 +376,22 @@ def test_a_deleted_run_comes_back_by_undo(page, server):
     assert store.runs()[0].id == run_id
 
 
+def test_a_download_of_a_run_that_is_gone_says_so(page, server):
+    address, home = server
+    start(page, address, "max_tokens=20&seed=4")
+    wait_for_state(page, "finished")
+    button = page.get_by_role("button", name="Run as JSONL")
+    with page.expect_download() as download:
+        button.click()
+    run_id = page.evaluate(f"() => {LIVE}.dataset.run")
+    assert run_id in Path(download.value.path()).read_text()
+    store = RunStore(home / "data" / "runs.sqlite")
+    store.delete([run_id])
+    button.click()
+    page.get_by_text(f"Nothing was downloaded: {run_id} was deleted meanwhile.").wait_for(timeout=60_000)
+    assert page.errors == []
+
+
 LANES = LIVE.replace(".live", ".lanes")
 
 
@@ -388,6 +422,30 @@ def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
         page.get_by_role("link", name=name).click()
     page.get_by_role("button", name="Run", exact=True).wait_for()
     page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
-    slider = page.locator("[data-testid=stSlider]", has_text="Draft length")
-    assert slider.inner_text().split()[:3] == ["Draft", "length", "7"]
+    assert draft_length(page) == "7"
+    assert page.errors == []
+
+
+def draft_length(page):
+    name, other, value, *_ = page.locator("[data-testid=stSlider]", has_text="Draft length").inner_text().split()
+    assert (name, other) == ("Draft", "length")
+    return value
+
+
+@pytest.mark.parametrize("where", ["", "compare"])
+def test_a_reload_keeps_the_settings_of_a_link(page, server, where):
+    address, _ = server
+    page.goto(address + address_of(RunSpec(prompt="Hello there", draft_length=7, temperature=0.0)))
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    if where:
+        page.get_by_role("link", name="Compare").click()
+        page.get_by_role("button", name="Compare", exact=True).wait_for()
+    page.reload()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    assert draft_length(page) == "7"
+    page.locator("textarea").first.fill("Something else")
+    page.get_by_text("Max tokens", exact=True).click()  # leaves the field
+    page.wait_for_timeout(1000)
+    page.reload()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Something else'")
     assert page.errors == []

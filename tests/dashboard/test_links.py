@@ -13,14 +13,15 @@ from dashboard.settings_link import LONGEST_LINK, address_of, read_spec
 from engine import RunSpec, RunStore
 from engine.errors import DraftscopeError
 from tests.dashboard.test_compare import page as compare_page
-from tests.dashboard.test_pages import live_data, no_run_left, opened, run_of, saved
+from tests.dashboard.test_pages import address, live_data, no_run_left, opened, run_of, saved
 
 __all__ = ["no_run_left"]
 
 SPEC = RunSpec(
     prompt="A & B = “c”?\n<b>#x</b>", draft_length=7, temperature=0.35, top_k=9, top_p=0.8, max_tokens=33, seed=12345,
     rule="naive", acceptance_probability=0.25, agreement=-0.5, target_call_seconds=0.02, draft_call_seconds=0.003,
-    stop=("the end", "\n\n"),
+    stop=("the end", "\n\n"), min_p=0.05, repetition_penalty=1.15, frequency_penalty=-0.5, presence_penalty=0.25,
+    arithmetic="integer", logprobs=True,
 )  # fmt: skip
 
 
@@ -58,6 +59,26 @@ def test_a_link_is_taken_once_so_that_settings_may_be_changed():
     assert "spec" not in app.query_params
     app.slider(key="draft_length").set_value(2).run()
     assert app.slider(key="draft_length").value == 2
+
+
+def test_a_refreshed_page_has_the_settings_of_its_link_and_what_was_changed_since():
+    app = linked(SPEC)
+    again = opened(**address(app))
+    assert not again.exception
+    again.slider(key="draft_length").set_value(2).run()
+    again = opened(**address(again))
+    again.button(key="go").click().run()
+    assert run_of(again).spec == replace(SPEC, draft_length=2)
+
+
+def test_what_stands_in_the_address_counts_more_than_what_is_kept():
+    app = linked(SPEC)
+    assert opened(**address(app), draft_length="3").slider(key="draft_length").value == 3
+
+
+def test_another_tab_has_settings_of_its_own():
+    linked(SPEC)
+    assert opened().slider(key="draft_length").value == RunSpec().draft_length
 
 
 def test_the_link_that_the_sidebar_offers_opens_the_same_settings():

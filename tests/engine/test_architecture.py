@@ -19,7 +19,7 @@ OF_THE_PAGE = {"streamlit", "plotly", "pandas", "dashboard"}
 # what a part may import of the engine; a part that is not named here stands above all of these
 ARROWS = {
     "engine.errors": (),
-    "engine.sampling": ("errors",),
+    "engine.sampling": ("errors", "sampling"),
     "engine.evidence": (),
     "engine.stopping": (),
     "engine.tree": (),
@@ -28,6 +28,7 @@ ARROWS = {
     "engine.lengths": ("errors", "laws", "lengths", "sampling"),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "stopping", "tree", "values"),
+    "engine.gumbels": ("sampling",),
     "engine.acceptance": ("acceptance", "errors", "evidence", "gumbels", "laws", "sampling", "tree", "values"),
     "engine.drafters": (
         "acceptance.tree", "drafters", "errors", "laws", "lengths", "models.attention", "models.base", "models.packed",
@@ -47,7 +48,7 @@ ARROWS = {
     "engine.metrics": ("values",),
     "engine.report": ("metrics", "values"),
     "engine.telemetry": ("errors", "telemetry", "values"),
-    "engine.spec": ("acceptance", "drafters", "errors", "sampling"),
+    "engine.spec": ("acceptance", "drafters", "errors", "lengths", "sampling"),
     "engine.rules": ("acceptance", "spec"),
     "engine.policies": ("lengths", "spec"),
     "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "rules", "spec"),
