@@ -19,6 +19,8 @@ TRUTHS = {"true": True, "false": False}
 
 OF_A_CONFIGURATION = (
     "rule",
+    "tree_width",
+    "tree_nodes",
     "length_policy",
     "confidence_threshold",
     "entropy_bound",
