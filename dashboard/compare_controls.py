@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.controls import Settings, drafters_for
+from dashboard.settings_link import check_bounds
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, parse_prompts
 from engine.compare.choices import MOST_CONFIGURATIONS
 from engine.compare.run import CompareSettings, plan_of
@@ -58,6 +59,7 @@ def compare_controls(chosen: Settings) -> CompareChoice:
         return CompareChoice(None, trouble=trouble)
     settings = CompareSettings(specs, prompts, int(repeats), source)
     try:
+        check_bounds(base)
         return CompareChoice(settings, plan_of(settings).n_turns)
     except DraftscopeError as failure:
         return CompareChoice(None, trouble=str(failure))

@@ -13,10 +13,31 @@ Examples
 ['accepted', 'accepted', 'bonus']
 """
 
-from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.acceptance import (
+    AcceptanceRule,
+    BlockVerification,
+    Ensemble,
+    ExactRejection,
+    GumbelMatch,
+    Lenience,
+    NaiveThreshold,
+    SampleMatch,
+    TypicalAcceptance,
+)
 from engine.build import BuiltRun, build
 from engine.decode import decode
-from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import (
+    CallableDrafter,
+    Drafter,
+    EagleDrafter,
+    LookupFirst,
+    ModelDrafter,
+    NoDraft,
+    PromptLookup,
+    SuffixDecoding,
+    SuffixFirst,
+    TokenRecycling,
+)
 from engine.errors import DraftscopeError
 from engine.evidence import Evidence
 from engine.explain import explain
@@ -56,7 +77,9 @@ from engine.values import (
 
 __all__ = [
     "AcceptanceRule",
+    "BlockVerification",
     "BuiltRun",
+    "CallableDrafter",
     "CallableModel",
     "Decision",
     "Dense",
@@ -65,15 +88,18 @@ __all__ = [
     "Drafter",
     "DraftscopeError",
     "EagleDrafter",
+    "Ensemble",
     "Event",
     "Evidence",
     "ExactRejection",
     "Figures",
     "Finished",
     "FixedLength",
+    "GumbelMatch",
     "HiddenModel",
     "Law",
     "LengthPolicy",
+    "Lenience",
     "LoadedModel",
     "LookupFirst",
     "Model",
@@ -88,13 +114,18 @@ __all__ = [
     "Rows",
     "RunSpec",
     "RunStore",
+    "SampleMatch",
     "Sampling",
     "Sparse",
     "Started",
     "Step",
+    "SuffixDecoding",
+    "SuffixFirst",
     "Tally",
     "Tested",
+    "TokenRecycling",
     "Tokenizer",
+    "TypicalAcceptance",
     "Verdict",
     "build",
     "decode",

@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
+from engine.drafters.suffix_tree import Choice, Speculation
 from engine.errors import SettingError
 from engine.lengths import Confident, FixedLength
 from engine.sampling import Arithmetic, Sampling
@@ -37,12 +38,18 @@ class RunSpec:
     drafter : str
         "none", "ngram", "model" (the target's shipped partner), "model:NAME", "eagle" (the
         target's shipped draft head), "eagle:PATH", "eagle+ngram" (prompt lookup where the last
-        tokens occurred before, else the head) or "eagle+ngram:PATH".
+        tokens occurred before, else the head), "eagle+ngram:PATH", "suffix", "eagle+suffix",
+        "eagle+suffix:PATH", "recycling" or "early-exit"; see `engine.drafter_kinds`.
     rule : str
         "exact", "block", "sample-match", "gumbel" (lossless), "lenience", "ensemble", "typical" or "naive"
         (lossy); see `engine.rules`.
     draft_length : int
         Tokens to draft at a step, 0 to 32; the most, whatever the length policy.
+    tree_width : int
+        Most guesses for the same place, 1 (a chain) to 8, where the rule takes trees and a model drafts; all else
+        drafts chains. The draft length is then the depth of the tree.
+    tree_nodes : int
+        Most tokens of a tree, 1 to 32.
     length_policy : str
         How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, and the
         lookup beside it, draft fewer where they are not sure. "fixed": always as many.
@@ -62,6 +69,15 @@ class RunSpec:
         Put the prompt into the model's chat template, if it has one.
     ngram_max, ngram_match
         Longest n-gram and which match wins: see `PromptLookup`.
+    suffix_factor, suffix_offset, suffix_min_prob
+        How far suffix decoding goes: see `engine.drafters.suffix_tree.Speculation`.
+    suffix_choice : str
+        Which continuation it takes: "frequent" or "recent".
+    suffix_outputs : bool
+        Whether it also looks at what earlier runs of the process emitted, and remembers this one.
+        What is drafted, and so what is drawn at a temperature above 0, then depends on those runs.
+    exit_layer : int
+        Layers that an early exit goes through; 0 takes two thirds of them.
     acceptance_probability : float
         The naive rule's parameter.
     lenience : float
@@ -94,6 +110,8 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
+    tree_width: int = 4
+    tree_nodes: int = 16
     length_policy: str = Confident.name
     confidence_threshold: float = 0.4
     entropy_bound: float = 0.4
@@ -113,6 +131,12 @@ class RunSpec:
     chat: bool = True
     ngram_max: int = 3
     ngram_match: Match = "recent"
+    suffix_factor: float = Speculation().factor
+    suffix_offset: float = Speculation().offset
+    suffix_min_prob: float = Speculation().min_prob
+    suffix_choice: Choice = "frequent"
+    suffix_outputs: bool = False
+    exit_layer: int = 0
     acceptance_probability: float = 0.1
     lenience: float = 0.5
     ensemble_weight: float = 0.8

@@ -18,6 +18,9 @@ none of the held-out ones:
 
 So the lookup speaks from two tokens on where decoding is greedy, and from three on where it draws.
 A guess that is kept makes the match one longer, so the same table says how likely the next is kept.
+
+Of several occurrences the one is taken that agrees with the end of the context furthest back: in a text
+that is copied, the same three words stand at several places, and the longer match knows which is meant.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ SURE_WARM = 3
 KEPT_GREEDY = (0.19, 0.49, 0.65, 0.67, 0.80, 0.86, 0.86, 0.95)
 KEPT_WARM = (0.16, 0.43, 0.50, 0.68, 0.75)
 KEPT_HOT = (0.14, 0.37, 0.44, 0.62, 0.70)
+LOOK_BACK = 16  # tokens before an occurrence that are compared
 WARM_TO = 0.85  # half-way between the two temperatures that were measured
 
 
@@ -57,7 +61,7 @@ class LookupFirst:
     max_n : int, default 3
         Longest n-gram of the lookup; at least as long as the shortest that is sure.
     match : {"recent", "first"}, default "recent"
-        See `PromptLookup`.
+        Which of the occurrences wins that agree equally far back: see `PromptLookup`.
 
     Examples
     --------
@@ -96,13 +100,14 @@ class LookupFirst:
         """See `Drafter.propose`."""
         lookup = self._greedy if sampling.greedy else self._warm
         ids = np.asarray(context)
-        behind = lookup.find(ids)
-        if behind is None:
+        places = lookup.occurrences(ids)
+        if not len(places):
             return self._other.propose(
                 context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on
             )
-        draft = lookup.draft(ids, behind, limit)
-        n_wanted = _n_wanted(go_on, _n_agreeing(ids, behind), len(draft.tokens), sampling)
+        places, n_agreeing = _furthest_back(ids, places)
+        draft = lookup.draft(ids, lookup.choose(places), limit)
+        n_wanted = _n_wanted(go_on, n_agreeing, len(draft.tokens), sampling)
         return draft if n_wanted == len(draft.tokens) else replace(draft.cut(n_wanted), note=go_on.reason)
 
 
@@ -117,8 +122,13 @@ def _n_wanted(go_on: GoOn, n_agreeing: int, n_found: int, sampling: Sampling) ->
     return n_found
 
 
-def _n_agreeing(ids: NDArray[np.int64], behind: int) -> int:
-    """How many tokens before `behind` equal the last ones of the context, as far as the table asks."""
-    longest = min(behind, len(KEPT_GREEDY))
-    differing = np.flatnonzero(ids[behind - longest : behind][::-1] != ids[len(ids) - longest :][::-1])
-    return int(differing[0]) if len(differing) else longest
+def _furthest_back(ids: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The places before which most tokens equal the last ones of the context, and how many do."""
+    for n_agreeing in range(LOOK_BACK):
+        back = n_agreeing + 1
+        further = places[places >= back]
+        further = further[ids[further - back] == ids[-back]]
+        if not len(further):
+            return places, n_agreeing
+        places = further
+    return places, LOOK_BACK

@@ -97,10 +97,19 @@ class PromptLookup:
         ----------
         ids : array, shape (n,)
         """
+        places = self.occurrences(ids)
+        return self.choose(places) if len(places) else None
+
+    def choose(self, places: NDArray[np.int64]) -> int:
+        """The occurrence that wins, of some in rising order."""
+        return int(places[-1] if self.match == "recent" else places[0])
+
+    def occurrences(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """All places behind earlier occurrences of the longest n-gram that has any, in rising order."""
         for n in range(min(self.max_n, len(ids) - 1), self.min_n - 1, -1):
             # starts of the n-grams that end before the last one does
             windows = np.lib.stride_tricks.sliding_window_view(ids[:-1], n)
             starts = np.flatnonzero((windows == ids[-n:]).all(axis=1))
             if len(starts):
-                return int(starts[-1] if self.match == "recent" else starts[0]) + n
-        return None
+                return starts + n
+        return np.empty(0, np.int64)

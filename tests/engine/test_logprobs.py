@@ -63,7 +63,7 @@ def test_every_token_has_the_log_of_the_targets_raw_law(drafter, rule, sampling)
             assert decision.logprob == pytest.approx(expected, abs=1e-12)
             outcomes.add(decision.outcome)
             ids.append(decision.target_token)
-    if drafter == "model" and rule.lossless:
+    if drafter == "model" and rule.lossless and not sampling.greedy:
         assert {"accepted", "rejected", "bonus"} <= outcomes
 
 

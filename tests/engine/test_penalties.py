@@ -7,11 +7,13 @@ import pytest
 
 from engine.acceptance import ExactRejection, NaiveThreshold
 from engine.decode import decode
-from engine.drafters import LookupFirst, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import LookupFirst, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling
 from engine.errors import SettingError
 from engine.lengths import FixedLength
 from engine.models.callable import CallableModel
+from engine.rules import RULES
 from engine.sampling import Noise, OneHot, Rows, Sampling, law, penalised
+from engine.spec import RunSpec
 from engine.values import Draft, Finished, Step
 from tests.engine.oracle import output_law, plain_law, slow_law, total_variation
 from tests.engine.test_acceptance_exact import random_pair
@@ -141,6 +143,29 @@ def test_output_law_with_penalties_is_that_of_plain_sampling(sampling, length, d
     assert total_variation(found, plain_law(pair[0], sampling, **size)) < 1e-12
 
 
+LOSSLESS = [name for name, make in RULES.items() if make(RunSpec()).lossless]
+
+
+@pytest.mark.parametrize("rule", LOSSLESS)
+@pytest.mark.parametrize(("length", "told"), [(1, False), (2, False), (2, True), (3, True)])
+@pytest.mark.parametrize("sampling", [REPETITION, ALL], ids=str)
+def test_every_lossless_rule_has_the_penalised_law(rule, length, told, sampling):
+    size = {"length": length, "vocab_size": 3, "context": (0, 2, 2)}
+    pair = random_pair(3, length, zeros=0, draft="sampled", draft_sampling=Sampling(temperature=1))
+    found = output_law(RULES[rule](RunSpec()), *pair, sampling, told=told, **size)
+    assert total_variation(found, plain_law(pair[0], sampling, **size)) < 1e-12
+
+
+@pytest.mark.parametrize("rule", LOSSLESS)
+def test_greedy_text_with_penalties_is_the_plain_text_under_every_lossless_rule(rule):
+    target, penalties = random_model(1), {"repetition_penalty": 1.3, "frequency_penalty": 0.2}
+    prompt = [0, 1, 2, 0, 1, 2, 0, 1]
+    expected = plain_text(target, prompt, penalties, 30)
+    for drafter in (ModelDrafter(random_model(3), 6), ModelDrafter(target, 6), PromptLookup(2)):
+        settings = {"sampling": greedy(**penalties), "lengths": FixedLength(4), "max_tokens": 30}
+        assert text_of(target, drafter, prompt, rule=RULES[rule](RunSpec()), **settings) == expected
+
+
 def test_a_law_that_forgets_the_drafted_tokens_is_another_one():
     """So that the test above can fail: rows with the context alone are visibly off."""
     pair = random_pair(3, 2, zeros=0, draft="sampled", draft_sampling=Sampling(temperature=1))
@@ -198,7 +223,7 @@ def plain_text(target, prompt, penalties, n_tokens):
 
 
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
-@pytest.mark.parametrize("kind", ["none", "good", "bad", "same", "ngram", "first"])
+@pytest.mark.parametrize("kind", ["none", "good", "bad", "same", "ngram", "first", "suffix", "recycling"])
 def test_greedy_text_with_drafted_repeats_is_the_plain_text(penalties, kind):
     """algorithms.md 5.14, 8; TensorRT-LLM#17701: penalties were left out where tokens were drafted."""
     target = random_model(1)
@@ -210,6 +235,8 @@ def test_greedy_text_with_drafted_repeats_is_the_plain_text(penalties, kind):
         "same": ModelDrafter(target, 6),
         "ngram": PromptLookup(2),
         "first": LookupFirst(ModelDrafter(noisy, 6)),
+        "suffix": SuffixDecoding(),
+        "recycling": TokenRecycling(),
     }[kind]
     prompt = [0, 1, 2, 0, 1, 2, 0, 1]
     expected = plain_text(target, prompt, penalties, 40)
