@@ -151,7 +151,7 @@ def keep_widgets(page: str, prefixes: tuple[str, ...]) -> None:
 
 def _keep(values: Mapping[str, Any]) -> None:
     with _lock:
-        _kept[owner()] = _kept.pop(owner(), {}) | values  # the latest is the last
+        _kept[owner()] = {**_kept.pop(owner(), {}), **values}  # the latest is the last
         while len(_kept) > MOST_KEPT:
             del _kept[next(iter(_kept))]
 
