@@ -280,8 +280,12 @@ def _suffix(target: str) -> dict[str, Any]:
             n_outputs = outputs_of(target, choice).n_outputs
             label = f"Forget {n_outputs} earlier output{'s'[: n_outputs > 1]}"
             st.button(
-                label if n_outputs else "No earlier outputs yet", key="forget_outputs", on_click=forget_outputs, disabled=not n_outputs, icon=":material/delete:",
-            )  # fmt: skip
+                label if n_outputs else "No earlier outputs yet",
+                key="forget_outputs",
+                on_click=forget_outputs,
+                disabled=not n_outputs,
+                icon=":material/delete:",
+            )
     return {
         "suffix_factor": factor,
         "suffix_offset": offset,
