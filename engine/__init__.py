@@ -13,7 +13,17 @@ Examples
 ['accepted', 'accepted', 'bonus']
 """
 
-from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.acceptance import (
+    AcceptanceRule,
+    BlockVerification,
+    Ensemble,
+    ExactRejection,
+    GumbelMatch,
+    Lenience,
+    NaiveThreshold,
+    SampleMatch,
+    TypicalAcceptance,
+)
 from engine.build import BuiltRun, build
 from engine.decode import decode
 from engine.drafters import (
@@ -37,7 +47,20 @@ from engine.models.base import HiddenModel, LoadedModel, Model, Tokenizer
 from engine.models.callable import CallableModel
 from engine.models.catalog import load
 from engine.report import Report
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
+from engine.sampling import (
+    Dense,
+    Law,
+    Noise,
+    OneHot,
+    Purpose,
+    Rows,
+    Sampling,
+    Sparse,
+    law,
+    law_of_scores,
+    log_probability,
+    penalised,
+)
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import (
@@ -54,6 +77,7 @@ from engine.values import (
 
 __all__ = [
     "AcceptanceRule",
+    "BlockVerification",
     "BuiltRun",
     "CallableDrafter",
     "CallableModel",
@@ -64,15 +88,18 @@ __all__ = [
     "Drafter",
     "DraftscopeError",
     "EagleDrafter",
+    "Ensemble",
     "Event",
     "Evidence",
     "ExactRejection",
     "Figures",
     "Finished",
     "FixedLength",
+    "GumbelMatch",
     "HiddenModel",
     "Law",
     "LengthPolicy",
+    "Lenience",
     "LoadedModel",
     "LookupFirst",
     "Model",
@@ -87,6 +114,7 @@ __all__ = [
     "Rows",
     "RunSpec",
     "RunStore",
+    "SampleMatch",
     "Sampling",
     "Sparse",
     "Started",
@@ -97,11 +125,15 @@ __all__ = [
     "Tested",
     "TokenRecycling",
     "Tokenizer",
+    "TypicalAcceptance",
     "Verdict",
     "build",
     "decode",
     "explain",
     "law",
+    "law_of_scores",
     "load",
+    "log_probability",
     "measure",
+    "penalised",
 ]

@@ -6,9 +6,9 @@ What needs no model is checked before any is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engine.acceptance import AcceptanceRule, NaiveThreshold
+from engine.acceptance import AcceptanceRule
 from engine.decode import decode
 from engine.drafter_kinds import check_drafter, load, make_drafter
 from engine.drafters import Drafter
@@ -56,12 +56,19 @@ class BuiltRun:
             tokenizer=self.loaded.tokenizer,
             seed=self.spec.seed,
             probe=self.spec.probe,
+            logprobs=self.spec.logprobs,
             cancelled=cancelled,
             **timing,
         )
 
 
-def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOutputs | None = None) -> BuiltRun:
+def build(
+    spec: RunSpec,
+    progress: Progress | None = None,
+    *,
+    loaded: LoadedModel | None = None,
+    outputs: EarlierOutputs | None = None,
+) -> BuiltRun:
     """Make the parts that a spec names; everything that can be checked without the model is checked before it.
 
     Parameters
@@ -71,6 +78,8 @@ def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOu
         Told (parts done, parts in all) while a model is compiled, which happens once.
     outputs : EarlierOutputs, optional
         What a spec with `suffix_outputs` looks at, instead of what the runs of this process emitted.
+    loaded : LoadedModel, optional
+        The target that the spec names, if it is loaded already.
 
     Raises
     ------
@@ -86,12 +95,12 @@ def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOu
     """
     check(spec)
     rule = RULES[spec.rule](spec)
-    loaded = load(spec, spec.target, progress)
+    loaded = loaded or load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter = make_drafter(spec, loaded, progress, outputs)
     lengths = POLICIES[spec.length_policy](spec)
-    sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
+    sampling = replace(spec.sampling, prompt_length=len(prompt))
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
@@ -103,17 +112,18 @@ def check(spec: RunSpec) -> None:
     SettingError, PromptError
         If a name is unknown, a value out of range, or the prompt cannot be used.
     """
-    Sampling(spec.temperature, spec.top_k, spec.top_p)
+    spec.sampling  # noqa: B018 - it refuses what is out of range
     Noise(spec.seed)
     check_backend(spec.backend)
     check_probe(spec.probe)
-    NaiveThreshold(spec.acceptance_probability)
+    for make_rule in RULES.values():
+        make_rule(spec)
     if spec.length_policy not in POLICIES:
-        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(POLICIES)}")
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {', '.join(POLICIES)}")
     for policy in POLICIES.values():
         policy(spec)
     if spec.rule not in RULES:
-        raise SettingError(f"the rule is {spec.rule!r}; choose {' or '.join(RULES)}")
+        raise SettingError(f"the rule is {spec.rule!r}; choose {', '.join(RULES)}")
     if spec.max_tokens < 1:
         raise SettingError(f"max_tokens is {spec.max_tokens}; it must be at least 1")
     if "" in spec.stop:

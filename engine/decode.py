@@ -4,7 +4,8 @@ One step, after Leviathan et al., arXiv 2211.17192, Algorithm 1, with the rule a
 
 1. Ask the length policy how far to draft; cap it by what is left of the budget and of both contexts.
 2. Let the drafter propose, asking the policy whether to go on; cut the proposal behind an end token.
-3. Verify: one call of the target gives its rows at every drafted position and one behind.
+3. Verify: one call of the target gives its rows at every drafted position and one behind; of a tree,
+   along every branch.
 4. Judge: the rule says what is kept, and gives the target's own token.
 5. Commit token by token, up to the earliest of end token, stop string and limit; the rest is discarded.
 
@@ -15,16 +16,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection
-from engine.checks import check_prompt, check_verdict, checked_draft, checked_rows
-from engine.decisions import decided
+from engine.checks import check_prompt, check_rule, check_verdict, checked_draft, checked_rows
+from engine.decisions import decided, texts_of
 from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.errors import DraftscopeError, SettingError
 from engine.lengths import FixedLength, LengthPolicy, Outcome
 from engine.models.base import Clock, Model, Tokenizer
+from engine.models.tree_rows import tree_rows
 from engine.output import Output
 from engine.probe import Probe, check_probe
 from engine.sampling import Noise, Rows, Sampling
@@ -52,6 +56,7 @@ def decode(
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
     probe: int = 0,
+    logprobs: bool = False,
     cancelled: Cancelled = never,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Event]:
@@ -70,7 +75,8 @@ def decode(
     rule : AcceptanceRule, default `ExactRejection()`
     lengths : LengthPolicy, default `FixedLength()`
     sampling : Sampling, default `Sampling()`
-        Applied to the target and, where the drafter draws from a law, to the draft.
+        Applied to the target and, where the drafter draws from a law, to the draft. Its `prompt_length`
+        is set to the length of `prompt`.
     max_tokens : int, default 128
         Most tokens to emit, at least 1.
     stop : sequence of str, default ()
@@ -85,6 +91,9 @@ def decode(
     probe : int, default 0
         Rows of alternatives to keep of every step as its evidence, at most `MOST_ALTERNATIVES` of
         `engine.evidence`; 0 keeps none and computes none. It changes no token, and its time is apart.
+    logprobs : bool, default False
+        Note the target's own log-probability of every token that is emitted (`Decision.logprob`). It
+        changes no token; a sum over the vocabulary for each is part of the overhead.
     cancelled : callable, default never
         Asked before every step; True ends the run with reason "cancelled".
     clock : callable, default `time.perf_counter`
@@ -123,7 +132,7 @@ def decode(
         )
     check_probe(probe)
     rule = rule or ExactRejection()
-    sampling = sampling or Sampling()
+    sampling = replace(sampling or Sampling(), prompt_length=len(prompt))
     output = Output(
         tokenizer,
         end_tokens=end_tokens,
@@ -138,12 +147,13 @@ def decode(
         rule=rule,
         lengths=lengths or FixedLength(),
         sampling=sampling,
-        draft_sampling=Sampling(temperature=0) if rule.greedy_draft else sampling,
+        draft_sampling=replace(sampling, temperature=0) if rule.greedy_draft else sampling,
         end_tokens=end_tokens,
         output=output,
         probe=Probe(probe, rule, output) if probe else None,
+        logprobs=logprobs,
         prompt_text=text_with_controls(tokenizer, prompt),
-        noise=Noise(seed),
+        noise=getattr(rule, "noise", Noise)(seed),
         cancelled=cancelled,
         clock=clock,
     )
@@ -161,6 +171,7 @@ def _events(
     end_tokens: frozenset[int],
     output: Output,
     probe: Probe | None,
+    logprobs: bool,
     prompt_text: str,
     noise: Noise,
     cancelled: Cancelled,
@@ -208,22 +219,27 @@ def _events(
                     context, limit, sampling=draft_sampling, noise=drawing, end_tokens=end_tokens, go_on=lengths
                 )
                 draft = checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
+                check_rule(rule, draft, drafter)
                 note = draft.note or note
             draft_seconds = watch.lap()
-            texts = output.peek(draft.tokens)
+            texts = texts_of(draft, output)
             overhead_seconds += watch.lap()
-            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note)
+            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note, draft.parents)
             watch.resume()
             # 3. Verify.
             n_rows = len(draft.tokens) + 1
-            logits = checked_rows(target.logits([*context, *draft.tokens], n_rows), n_rows, target)
+            if draft.parents is None:
+                logits = target.logits([*context, *draft.tokens], n_rows)
+            else:
+                logits = tree_rows(target, context, draft.tokens, draft.parents)
+            logits = checked_rows(logits, n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
-            rows = Rows(logits, sampling)
+            rows = Rows(logits, sampling, partial(draft.before, context))
             verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
-            check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
+            check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
-            lengths.observe(Outcome(len(draft.tokens), verdict.n_accepted, draft_seconds, verify_seconds))
+            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds))
             if isinstance(drafter, LearnsFromRows):
                 drafter.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0
@@ -233,7 +249,7 @@ def _events(
                 probe_seconds = watch.aside()
             # 5. Commit.
             n_before = len(output.ids)
-            decisions = tuple(decided(draft, texts, verdict, rows, output))
+            decisions = tuple(decided(draft, texts, verdict, rows, output, logprobs=logprobs))
             emitted = output.ids[n_before:]
             overhead_seconds += watch.lap()
             yield Step(

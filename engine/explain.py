@@ -13,11 +13,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.acceptance.exact import ExactRejection
+from engine.acceptance import BlockVerification, ExactRejection, GumbelMatch, SampleMatch, TreeMatch
 from engine.evidence import Choice, Evidence, ExactTest, PositionEvidence
 from engine.values import Decision, Step
 
 __all__ = ["explain", "filled", "number", "quoted"]
+
+TARGET_FIRST = (SampleMatch.name, GumbelMatch.name, TreeMatch.name)
+"""The rules for which the target draws its own token before it looks at the guess."""
 
 SPELLED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -35,7 +38,8 @@ def explain(step: Step, *, rule: str = ExactRejection.name) -> dict[str, Any]:
     -------
     dict
         Ready for JSON. `positions` has an entry for every decision: its fields, `formula` (the rule's test
-        with the numbers filled in, "" where there is none), `words`, and `exact` (what the exact rule would
+        with the numbers filled in, "" where there is none), `words`, `logprob_words` (the target's
+        log-probability, "" where it was not asked for), and `exact` (what the exact rule would
         have done, or None). `choice` is the deciding position: the fields of
         `engine.evidence.Choice`, a list of `words`, and for every alternative whether it is the `guess`
         and whether it was `taken`; None without evidence. `step` counts from 0.
@@ -58,13 +62,13 @@ def explain(step: Step, *, rule: str = ExactRejection.name) -> dict[str, Any]:
         "context_length": step.context_length,
         "note": step.note,
         "rule": rule,
-        "positions": [_position(decision, formula, more.get(decision.position)) for decision in step.decisions],
-        "choice": _choice(step, evidence) if evidence else None,
+        "positions": [_position(decision, formula, more.get(decision.position), rule) for decision in step.decisions],
+        "choice": _choice(step, evidence, rule) if evidence else None,
         "probe_seconds": step.probe_seconds,
     }
 
 
-def _position(decision: Decision, formula: str, more: PositionEvidence | None) -> dict[str, Any]:
+def _position(decision: Decision, formula: str, more: PositionEvidence | None, rule: str) -> dict[str, Any]:
     tested = decision.accept_prob is not None
     numbers = {name: getattr(decision, name) for name in ("draft_prob", "target_prob", "accept_prob", "draw")}
     numbers |= {term.name: term.value for term in more.terms} if more else {}
@@ -73,7 +77,8 @@ def _position(decision: Decision, formula: str, more: PositionEvidence | None) -
     return {
         **asdict(decision),
         "formula": shown,
-        "words": _words(decision, shown, exact),
+        "words": _words(decision, shown, exact, rule),
+        "logprob_words": _logprob_words(decision),
         "exact": _exact(decision, exact) if exact else None,
     }
 
@@ -83,17 +88,30 @@ def _exact(decision: Decision, exact: ExactTest) -> dict[str, Any]:
     return {**asdict(exact), "formula": filled(ExactRejection.formula, numbers)}
 
 
-def _words(decision: Decision, formula: str, exact: ExactTest | None) -> str:
+def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str) -> str:
     match decision.outcome:
-        case "unreached":
+        case "unreached" if decision.parent is not None:
+            return "It stands on a branch of the tree that was not gone down to here, so nobody judged it."
+        case "unreached" if decision.accept_prob is None:
             return "It was drafted behind the rejected token, so nobody judged it."
+        case "unreached" if decision.draw is None or rule != BlockVerification.name:
+            return "It was drafted behind the rejected token, and is lost with it, whatever its own test said."
+        case "unreached":
+            return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule)}"
+        case "bonus" if decision.parent is not None:
+            return (
+                "The branch was kept to its end, where nothing more was drafted, so the target adds one: it gives this "
+                f"token {_prob(decision)}."
+            )
         case "bonus":
             return f"Every drafted token was kept, so the target adds one: it gives this token {_prob(decision)}."
         case "plain":
             return f"Nothing was drafted, so the target speaks alone: it gives this token {_prob(decision)}."
     if decision.accept_prob is None:
         return ""
-    words = f"{_test_words(decision, formula)} {decision.outcome}."
+    words = f"{_test_words(decision, formula, rule)} {decision.outcome}."
+    if decision.outcome == "declined":
+        words += " Another guess stood at the same place, and was tried next."
     if exact:
         words += f" {_exact_words(decision, exact)}"
     if decision.discarded:
@@ -101,16 +119,47 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None) -> str:
     return words
 
 
-def _test_words(decision: Decision, formula: str) -> str:
+def _logprob_words(decision: Decision) -> str:
+    """What the target's raw law gives the token that stands here; "" where nobody asked."""
+    if decision.logprob is None:
+        return ""
+    token = quoted(decision.target_text, decision.target_token)
+    return (
+        f"The target's raw law, before temperature, penalties and truncation, gives {token} the log-probability "
+        f"{number(decision.logprob)}, a probability of {number(math.exp(decision.logprob))}."
+    )
+
+
+def _test_words(decision: Decision, formula: str, rule: str) -> str:
     gives = (
         f"The target gives this token {number(decision.target_prob)}, the draft gave it {number(decision.draft_prob)}"
     )
+    if rule in TARGET_FIRST:
+        return (
+            f"{gives}. The target draws first, and the guess is kept if it is the same token, which has probability "
+            f"{number(decision.accept_prob)}.{f' Here, {formula}.' if formula else ''} So it was"
+        )
     if decision.draw is None:
         return (
             f"{gives}. {f'The rule draws no number: {formula}.' if formula else 'The rule draws no number.'} So it was"
         )
     kept, draw = _apart(decision.accept_prob, decision.draw)
+    if rule == BlockVerification.name:
+        return f"{gives}; its test passes with probability {kept}, and the draw was {draw}. {_block_words(decision)}"
     return f"{gives}; it is kept with probability {kept}; the draw was {draw}:"
+
+
+def _block_words(decision: Decision) -> str:
+    """What the test of one token says in a rule that keeps the draft up to the last token whose test passes."""
+    assert decision.accept_prob is not None
+    assert decision.draw is not None
+    if decision.outcome == "accepted" and decision.draw < decision.accept_prob:
+        return "It passes, and with a token that passes all before it are kept:"
+    if decision.outcome == "accepted":
+        return "It fails, but a token behind it passes, and all before that one are kept:"
+    if decision.outcome == "rejected":
+        return "It fails, and so does every token behind it:"
+    return "It fails too; had it passed, all before it would have been kept."
 
 
 def _exact_words(decision: Decision, exact: ExactTest) -> str:
@@ -127,30 +176,41 @@ def _prob(decision: Decision) -> str:
     return number(decision.emitted_prob)
 
 
-def _choice(step: Step, evidence: Evidence) -> dict[str, Any]:
+def _choice(step: Step, evidence: Evidence, rule: str) -> dict[str, Any]:
     choice = evidence.choice
     decision = step.decisions[choice.position]
+    guesses = [decision.draft_token]
+    if decision.parent is not None and decision.draft_token is not None:
+        guesses = [other.draft_token for other in step.decisions if other.parent == decision.parent]
     told = asdict(choice)
     for row in told["alternatives"]:
-        row["guess"] = row["token"] == decision.draft_token
+        row["guess"] = row["token"] in guesses
         row["taken"] = row["token"] == decision.target_token
-    told["words"] = [_taken_words(choice, decision), *_law_words(choice)]
+    told["words"] = [_taken_words(evidence, decision), *_law_words(choice, rule)]
     return told
 
 
-def _taken_words(choice: Choice, decision: Decision) -> str:
+def _taken_words(evidence: Evidence, decision: Decision) -> str:
+    choice = evidence.choice
     token = quoted(decision.target_text, decision.target_token)
     if _greedy(choice) and choice.drawn_prob == 1:
         lead = "" if decision.margin is None else f", whose logit leads the next best one by {number(decision.margin)}"
         return f"At temperature 0 the target takes its most probable token: {token}{lead}."
     law = {
         "residual": "the residual, which is what the target gives beyond the draft",
+        "weighted residual": "what is left of the target beyond the draft, the target's law weighted with the ratio "
+        f"{number(_ratio_before(evidence))} of the tokens kept before",
         "target": "the target's own law",
         "": "",
     }[choice.drawn_from]
-    if choice.draw is None or choice.drawn_prob is None or choice.drawn_below is None:
+    if choice.drawn_prob is None:
         return f"The target's own token is {token}; the rule does not say what law it was drawn from."
     role = "The replacement" if decision.outcome == "rejected" else "The target's own token"
+    if choice.draw is None or choice.drawn_below is None:
+        return (
+            f"{role} {token} was drawn from {law}: it has {number(choice.drawn_prob)} there, and of all tokens the "
+            "largest sum of the logarithm of that and the Gumbel number that the seed gives it here."
+        )
     low, high = _apart(choice.drawn_below, choice.drawn_below + choice.drawn_prob)
     return (
         f"{role} {token} was drawn from {law}: it has {number(choice.drawn_prob)} there, the stretch from {low} to "
@@ -158,7 +218,15 @@ def _taken_words(choice: Choice, decision: Decision) -> str:
     )
 
 
-def _law_words(choice: Choice) -> list[str]:
+def _ratio_before(evidence: Evidence) -> float | None:
+    """The joint ratio of the tokens before the deciding position; 1 where there are none, or none is noted."""
+    for found in evidence.positions:
+        if found.position == evidence.choice.position - 1:
+            return next((term.value for term in found.terms if term.name == "joint_ratio"), 1.0)
+    return 1.0
+
+
+def _law_words(choice: Choice, rule: str) -> list[str]:
     target = f"The target's entropy is {number(choice.target_entropy)} nats{_width(choice.target_entropy)}"
     if choice.total_variation is None or choice.draft_entropy is None:
         return [f"{target}."]
@@ -166,7 +234,7 @@ def _law_words(choice: Choice) -> list[str]:
         where = "the same one: they are 0" if choice.total_variation == 0 else "different ones: they are 1"
         return [f"At temperature 0 each law is all on one token, draft and target on {where} apart, without entropy."]
     apart = f"The laws of draft and target are {number(choice.total_variation)} apart (total variation)"
-    if choice.drawn_from == "residual":
+    if choice.drawn_from and rule == ExactRejection.name:
         apart += ", and a guess drawn from this draft is rejected here with just that probability"
     return [f"{apart}.", f"{target}, the draft's {number(choice.draft_entropy)}{_width(choice.draft_entropy)}."]
 

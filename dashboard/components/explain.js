@@ -79,6 +79,7 @@ class Explain {
         recovered ? 'recovered' : chosen.outcome),
       make('span', 'explain-outcome', recovered ? 'recovered' : chosen.discarded && !drafted ? `${chosen.outcome}, then discarded` : chosen.outcome),
       make('p', 'explain-words', words));
+    if (chosen.logprob_words) lead.append(make('p', 'explain-words', chosen.logprob_words));
     if (told.note) lead.append(make('p', 'explain-note', `${sentence(told.note)}.`.replace('..', '.')));
     return lead;
   }
@@ -111,7 +112,15 @@ function positionsTable(positions, chosen) {
   const head = table.createTHead().insertRow();
   for (const [words, kind] of COLUMNS) head.append(Object.assign(make('th', `cell-${kind}`, words), {scope: 'col'}));
   const body = table.createTBody();
-  for (const position of positions) body.append(positionRow(position, position.position === chosen));
+  const parents = positions.map(({parent}) => parent);
+  const tree = parents[0] !== null;
+  const depths = tree ? depthsOf(parents) : [];
+  for (const place of tree ? drawnOrder(parents) : positions.keys()) {
+    const row = positionRow(positions[place], place === chosen);
+    if (tree) row.style.setProperty('--depth', depths[place]);
+    body.append(row);
+  }
+  table.classList.toggle('of-a-tree', tree);
   return table;
 }
 
@@ -143,17 +152,17 @@ function shortProbability(value) {
 // The draw as a mark on a line from 0 to 1, which is filled as far as a draw would keep the token.
 function drawBars(told) {
   const bars = [];
-  if (told.draw !== null && told.accept_prob !== null) bars.push(drawBar(told.accept_prob, told.draw, told.accepted, ''));
-  if (told.exact) bars.push(drawBar(told.exact.accept_prob, told.exact.draw, told.exact.accepted, 'exact rule: '));
+  if (told.draw !== null && told.accept_prob !== null) bars.push(drawBar(told.accept_prob, told.draw, told.outcome, ''));
+  if (told.exact) bars.push(drawBar(told.exact.accept_prob, told.exact.draw, told.exact.accepted ? 'accepted' : 'rejected', 'exact rule: '));
   return bars;
 }
 
-function drawBar(threshold, draw, accepted, who) {
+function drawBar(threshold, draw, outcome, who) {
   const [drawn, below] = [probability(draw, threshold), probability(threshold, draw)];
   const whole = make('div', 'draw-line');
   whole.setAttribute('role', 'img');
-  whole.setAttribute('aria-label', `${who}draw ${drawn}, kept below ${below}: ${accepted ? 'accepted' : 'rejected'}`);
-  whole.append(scaleBar(0, threshold, draw), make('span', 'draw-number', `${who}${drawn} ${accepted ? '<' : '≥'} ${below}`));
+  whole.setAttribute('aria-label', `${who}draw ${drawn}, kept below ${below}: ${outcome}`);
+  whole.append(scaleBar(0, threshold, draw), make('span', 'draw-number', `${who}${drawn} ${draw < threshold ? '<' : '≥'} ${below}`));
   return whole;
 }
 

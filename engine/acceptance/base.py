@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from engine.acceptance.chances import Chances
 from engine.evidence import Source
 from engine.sampling import Noise, Rows
 from engine.values import Draft, Verdict
 
-__all__ = ["AcceptanceRule"]
+__all__ = ["AcceptanceRule", "Needs"]
+
+Needs = Literal["draft law", "draft logits", "nothing"]
+"""What a rule must know of the draft beside its tokens."""
 
 
 class AcceptanceRule(Protocol):
@@ -25,25 +28,34 @@ class AcceptanceRule(Protocol):
         What it promises, in a sentence for a user.
     source : str
         Where it comes from.
+    needs : {"draft law", "draft logits", "nothing"}
+        What it must know of the draft beside its tokens: the law that each was drawn from, the raw logit
+        of each, or nothing.
     greedy_draft : bool
         Whether the rule wants the draft's argmax rather than a draw from the draft's law.
     formula : str
         Its test, for a reader: the names of `Tested`'s fields and of its `terms` stand in braces, and
         numbers take their place. May be missing; then none is shown.
-    replacement : {"target", "residual"}
+    replacement : {"target", "residual", "weighted residual"}
         The law that it draws the replacement of a refused token from. May be missing, too.
+    noise : callable, optional
+        Makes the random numbers of a run, the drafter's too, from its seed; may be missing, then it is
+        `engine.sampling.Noise`.
+
+    A rule that judges trees has one attribute more; see `engine.acceptance.tree.TreeRule`.
     """
 
     name: str
     lossless: bool
     guarantee: str
     source: str
+    needs: Needs
     greedy_draft: bool
     formula: str
     replacement: Source
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
-        """Judge the drafted tokens in order, up to the first that is refused.
+        """Judge the drafted tokens: some from the first on are kept, and the target adds one.
 
         Parameters
         ----------

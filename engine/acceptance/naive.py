@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 
+from engine.acceptance.base import Needs
 from engine.acceptance.chances import Chances, one_by_one
 from engine.errors import DraftError, SettingError
 from engine.evidence import Source, Term
@@ -65,6 +66,7 @@ class NaiveThreshold:
         "so the text drifts away from the target's law. For teaching."
     )
     source = "A rule found in the wild; compare arXiv 2211.17192 and arXiv 2302.01318"
+    needs: Needs = "draft logits"
     greedy_draft = True
     formula = (
         "exp({draft_logit} - {target_logit}) = {quotient}, "

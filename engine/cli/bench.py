@@ -14,6 +14,7 @@ from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_pro
 from engine.bench.report import markdown_report, text_report
 from engine.bench.run import DEFAULT_LENGTHS, BenchSettings, run_bench
 from engine.cli.bar import runs_bar
+from engine.cli.stop_signals import stop_signals
 from engine.cli.table import table
 from engine.drafter_kinds import DRAFTERS
 from engine.errors import SettingError
@@ -73,7 +74,7 @@ def _bench(arguments: argparse.Namespace) -> int:
             raise SettingError(f"threads is {arguments.threads}; it must be at least 1")
         os.environ[THREADS_VARIABLE] = str(arguments.threads)
     settings = _settings(arguments)
-    with runs_bar() as progress:
+    with stop_signals(), runs_bar() as progress:
         result = run_bench(settings, progress)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False, allow_nan=False))

@@ -11,6 +11,7 @@ from engine.bench.plan import usable_drafters
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
 from engine.build import build
 from engine.cli.bar import runs_bar
+from engine.cli.stop_signals import stop_signals
 from engine.cli.table import table
 from engine.compare.choices import MOST_CONFIGURATIONS, OF_A_CONFIGURATION, spec_from_words
 from engine.compare.export import comparison_csv
@@ -66,7 +67,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.csv is not None:
         check_csv(arguments.csv)
     settings = _settings(arguments)
-    with runs_bar() as progress:
+    with stop_signals(), runs_bar() as progress:
         result = run_comparison(settings, progress, with_costs=arguments.predict)
     if arguments.csv is not None:
         write_csv(comparison_csv(result), arguments.csv)

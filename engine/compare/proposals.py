@@ -6,13 +6,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from engine.acceptance import ExactRejection, NaiveThreshold
+from engine.rules import RULES
 from engine.spec import RunSpec
 
 __all__ = ["Proposal", "proposal_of", "proposals_of", "timed_together"]
 
 LOOKUP = ("ngram_max", "ngram_match")
-SAMPLING = ("temperature", "top_k", "top_p")
+SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "arithmetic",
+)
 SUFFIX = ("suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs")
 DEPENDS_ON = {
     "ngram": LOOKUP,
@@ -25,7 +34,7 @@ DEPENDS_ON = {
 }
 """By the kind of drafter, what its proposals depend on; a length policy does not make a token dearer."""
 
-GREEDY = tuple(rule.name for rule in (ExactRejection, NaiveThreshold) if rule.greedy_draft)
+GREEDY = tuple(name for name, make_rule in RULES.items() if make_rule(RunSpec()).greedy_draft)
 """The rules for which a draft takes its most probable token, whatever the temperature."""
 
 Proposal = tuple[tuple[str, Any], ...]

@@ -14,7 +14,7 @@ from engine.drafters.head_network import Guess, HeadNetwork
 from engine.errors import ForwardError, SettingError
 from engine.lengths import ALWAYS, GoOn, Prospect, spread
 from engine.models.base import HiddenModel, Model
-from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law
+from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law_of_scores, penalised
 from engine.values import Draft, Tokens
 
 __all__ = ["EagleDrafter", "RowsByToken"]
@@ -120,11 +120,12 @@ class EagleDrafter:
             candidates, scores = guess.tokens, guess.logits
             if not np.isfinite(scores.max()):
                 raise ForwardError("the draft head gave logits that are not numbers (NaN or infinite)")
-            survival *= chance_of_keeping(scores, sampling.temperature)
-            prospect = Prospect(len(tokens), survival=survival, law=partial(_spread, candidates, scores, sampling))
+            behind = penalised(scores, sampling, [*context, *tokens], tokens=candidates)
+            survival *= chance_of_keeping(behind, sampling.temperature)
+            prospect = Prospect(len(tokens), survival=survival, law=partial(_spread, candidates, behind, sampling))
             if not go_on.before(prospect):
                 return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
-            drawn_from = Sparse.over(candidates, law(scores, sampling))
+            drawn_from = Sparse.over(candidates, law_of_scores(behind, sampling))
             token = noise.draw(drawn_from, len(context) + len(tokens), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)
@@ -158,4 +159,4 @@ class EagleDrafter:
 
 
 def _spread(candidates: NDArray[np.int64], scores: NDArray[np.floating], sampling: Sampling) -> Law:
-    return Sparse.over(candidates, spread(scores, law(scores, sampling)))
+    return Sparse.over(candidates, spread(scores, law_of_scores(scores, sampling)))

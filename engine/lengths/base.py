@@ -16,7 +16,7 @@ from typing import Protocol
 from engine.errors import SettingError
 from engine.lengths.prospect import Prospect
 
-__all__ = ["ALWAYS", "MAX_DRAFT_LENGTH", "Always", "GoOn", "LengthPolicy", "Outcome", "checked_length"]
+__all__ = ["ALWAYS", "MAX_DRAFT_LENGTH", "Always", "GoOn", "LengthPolicy", "NamedPolicy", "Outcome", "checked_length"]
 
 MAX_DRAFT_LENGTH = 32
 
@@ -100,6 +100,26 @@ class LengthPolicy(GoOn, Protocol):
     def observe(self, outcome: Outcome) -> None:
         """Learn how the last step went."""
         return
+
+
+class NamedPolicy(LengthPolicy, Protocol):
+    """A policy that can be chosen by name.
+
+    Attributes
+    ----------
+    name : str
+    guarantee : str
+        What it does, in a sentence for a user.
+    source : str
+        Where it comes from.
+    needs : str
+        What it looks at.
+    """
+
+    name: str
+    guarantee: str
+    source: str
+    needs: str
 
 
 def checked_length(length: int) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.lengths.base import LengthPolicy, checked_length
+from engine.lengths.base import NamedPolicy, checked_length
 
 __all__ = ["FixedLength"]
 
 
-class FixedLength(LengthPolicy):
+class FixedLength(NamedPolicy):
     """The same draft length at every step, after Leviathan et al., arXiv 2211.17192.
 
     Parameters
@@ -27,7 +27,9 @@ class FixedLength(LengthPolicy):
     """
 
     name = "fixed"
-    guarantee = "Drafts as many tokens at every step."
+    guarantee = "Drafts to the draft length at every step."
+    source = "Leviathan et al. 2023, arXiv 2211.17192"
+    needs = "nothing"
 
     def __init__(self, length: int = 4) -> None:
         self.length = checked_length(length)

@@ -81,7 +81,7 @@ class Branching(Noise):
         return number.split(np.clip(edges, number.low, number.high))
 
 
-def law_of_loop(target, drafter_for, policy_for, *, n_tokens, rule=None, noise=Branching, **settings):
+def law_of_loop(target, drafter_for, policy_for, *, n_tokens, rule=None, noise=Branching, clock_for=None, **settings):
     """The law of the first `n_tokens` tokens that `decode` emits, an array of so many axes."""
     law = defaultdict(float)
     waiting = [[]]
@@ -94,8 +94,9 @@ def law_of_loop(target, drafter_for, policy_for, *, n_tokens, rule=None, noise=B
             mock.patch("engine.decode.Noise", noise),
         ):
             *_, finished = decode(
-                target, drafter_for(), [0], lengths=policy_for(), max_tokens=n_tokens, rule=rule, **settings
-            )
+                target, drafter_for(), [0], lengths=policy_for(), max_tokens=n_tokens, rule=rule,
+                **({"clock": clock_for()} if clock_for else {}), **settings,
+            )  # fmt: skip
         assert not finished.error, finished.error
         law[finished.ids] += path.weight
         waiting += path.open

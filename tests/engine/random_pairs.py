@@ -1,6 +1,7 @@
 """Pairs of a target and a draft for enumeration: small vocabularies, rows that depend on all that was drafted."""
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 
@@ -24,3 +25,8 @@ def random_pair(vocab_size, seed, *, zeros, draft, draft_sampling):
         return OneHot(drawn_from.draw(0.7)) if one_hot else drawn_from
 
     return (lambda tokens: logits(0, tuple(tokens))), (lambda tokens: draft_law(tuple(tokens)))
+
+
+def contexts(vocab_size, longest):
+    """Every sequence of up to `longest` tokens."""
+    return [tokens for length in range(longest + 1) for tokens in product(range(vocab_size), repeat=length)]

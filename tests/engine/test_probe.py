@@ -20,6 +20,7 @@ from engine.lengths import FixedLength
 from engine.metrics import measure
 from engine.output import Output
 from engine.probe import Probe
+from engine.rules import RULES
 from engine.sampling import Dense, OneHot, Purpose, Rows, Sampling, Sparse
 from engine.spec import RunSpec
 from engine.values import Draft, Step
@@ -214,7 +215,7 @@ def runs(probe, **settings):
     return list(build(RunSpec(**{"prompt": "The draft model", "max_tokens": 60, "probe": probe} | settings)).events())
 
 
-@pytest.mark.parametrize("settings", [{}, {"rule": "naive"}, {"temperature": 0.0}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("settings", [*({"rule": rule} for rule in RULES), {"temperature": 0.0}, {"drafter": "ngram"}])
 def test_probe_changes_no_event_but_for_the_evidence(settings):
     price = {"target_call_seconds": 0.5, "draft_call_seconds": 0.25}  # a made-up clock, so that times are equal too
     probed, bare = runs(5, **settings, **price), runs(0, **settings, **price)
@@ -230,7 +231,7 @@ def test_without_a_probe_nothing_is_made_and_events_are_as_they_were(monkeypatch
         assert not {"evidence", "probe_seconds"} & event_to_object(event).keys()
 
 
-@pytest.mark.parametrize("settings", [{}, {"rule": "naive"}, {"temperature": 0.0}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("settings", [*({"rule": rule} for rule in RULES), {"temperature": 0.0}, {"drafter": "ngram"}])
 def test_evidence_comes_back_from_json_bit_for_bit(settings):
     for event in runs(MOST_ALTERNATIVES, **settings):
         assert event_from_json(event_to_json(event)) == event
