@@ -44,7 +44,7 @@ def summary(record: Mapping[str, Any]) -> str:
         lines["explaining"] = f"{record['probe_seconds']:.3f} s for the probe, in no other time"
     if record.get("logprob_sum") is not None:
         lines["perplexity"] = (
-            f"{number(record['perplexity'])}; log-probability {number(record['logprob_sum'])} in the target's raw law"
+            f"{fixed(record['perplexity'])}; log-probability {fixed(record['logprob_sum'])} in the target's raw law"
         )
     if record["near_ties"]:
         lines["near-ties"] = f"{record['near_ties']} tokens whose logit led by less than rounding may shift"
