@@ -17,7 +17,9 @@ from dashboard.plain_text import plain
 from dashboard.sampling_controls import sampling_fields
 from dashboard.settings_link import ANY, BOUNDS, OWN_TEXT, check_bounds, read_spec, widgets_of
 from engine import policies, rules
+from engine.acceptance.tree import children_of
 from engine.build import check
+from engine.drafter_kinds import TREES
 from engine.drafters.earlier_outputs import forget_outputs, outputs_of
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
@@ -132,6 +134,7 @@ def settings() -> Settings:
     )
     length_policy, policy_settings = (DEFAULT.length_policy, {}) if drafter == "none" else _length_policy()
     rule, rule_settings = _rule()
+    tree_width, tree_nodes = _tree(rule, drafter)
     sampling = sampling_fields()
     max_tokens = st.number_input("Max tokens", *ANY, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
@@ -157,6 +160,8 @@ def settings() -> Settings:
         drafter=drafter,
         rule=rule,
         draft_length=draft_length,
+        tree_width=tree_width,
+        tree_nodes=tree_nodes,
         length_policy=length_policy,
         **sampling,
         max_tokens=int(max_tokens),
@@ -300,6 +305,32 @@ def _rule() -> tuple[str, dict[str, Any]]:
     return rule, chosen
 
 
+def _tree(rule: str, drafter: str) -> tuple[int, int]:
+    """The shape of a tree, asked for where one can be drafted."""
+    if not children_of(RULES[rule](DEFAULT)):
+        return DEFAULT.tree_width, DEFAULT.tree_nodes
+    if drafter.partition(":")[0] not in TREES:
+        st.caption("Only a model drafts trees; this drafter drafts chains, which the rule judges as well.")
+        return DEFAULT.tree_width, DEFAULT.tree_nodes
+    width = st.slider(
+        "Tree width",
+        *BOUNDS["tree_width"],
+        DEFAULT.tree_width,
+        key="tree_width",
+        **BOUND,
+        help="Most guesses for the same place; 1 is a chain. The draft length is the depth of the tree.",
+    )
+    nodes = st.slider(
+        "Tree tokens",
+        *BOUNDS["tree_nodes"],
+        DEFAULT.tree_nodes,
+        key="tree_nodes",
+        **BOUND,
+        help="Most tokens of a tree; they are verified together, in one call of the target.",
+    )
+    return int(width), int(nodes)
+
+
 def drafters_for(target: str) -> list[str]:
     """The drafters to choose from for a target; others may be typed."""
     others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
@@ -327,7 +358,7 @@ def _suffix(target: str) -> dict[str, Any]:
     """The settings of suffix decoding, by their names in a `RunSpec`."""
     with st.expander("Suffix decoding"):
         factor = st.slider(
-            "Tokens for each token of the match", *BOUNDS["suffix_factor"], DEFAULT.suffix_factor, 0.25,
+            "Drafted per matched token", *BOUNDS["suffix_factor"], DEFAULT.suffix_factor, 0.25,
             key="suffix_factor", **BOUND,
             help="A match of m tokens allows a draft of this times m, and the offset more.",
         )  # fmt: skip
@@ -347,10 +378,14 @@ def _suffix(target: str) -> dict[str, Any]:
         )  # fmt: skip
         if outputs:
             n_outputs = outputs_of(target, choice).n_outputs
+            label = f"Forget {n_outputs} earlier output{'s'[: n_outputs > 1]}"
             st.button(
-                f"Forget {n_outputs} earlier outputs" if n_outputs != 1 else "Forget 1 earlier output",
-                key="forget_outputs", on_click=forget_outputs, disabled=not n_outputs, icon=":material/delete:",
-            )  # fmt: skip
+                label if n_outputs else "No earlier outputs yet",
+                key="forget_outputs",
+                on_click=forget_outputs,
+                disabled=not n_outputs,
+                icon=":material/delete:",
+            )
     return {
         "suffix_factor": factor,
         "suffix_offset": offset,

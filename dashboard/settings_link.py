@@ -12,11 +12,13 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.build import check
+from engine.drafters.tree import MOST_WIDTH
 from engine.errors import SettingError
 from engine.heads import has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
 from engine.spec import RunSpec
+from engine.tree import MOST_NODES
 
 __all__ = [
     "ANY",
@@ -38,6 +40,8 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "confidence_threshold": (0.0, 1.0),
     "entropy_bound": (0.0, 1.0),
     "start_threshold": (0.0, 1.0),
+    "tree_width": (1, MOST_WIDTH),
+    "tree_nodes": (1, MOST_NODES),
     "acceptance_probability": (0.0, 0.99),
     "lenience": (0.01, 1.0),
     "ensemble_weight": (0.0, 1.0),
@@ -167,11 +171,11 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     prompts = spec.target if embedded else "words"
     same = (
         "target", "draft_length", "length_policy", "confidence_threshold", "entropy_bound", "start_threshold",
-        "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
-        "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
-        "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
-        "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs", "exit_layer",
-        "backend", "exact_rows", "agreement",
+        "tree_width", "tree_nodes", "rule", "acceptance_probability", "lenience", "ensemble_weight",
+        "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
+        "frequency_penalty", "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max",
+        "ngram_match", "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs",
+        "exit_layer", "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
         **{name: getattr(spec, name) for name in same},

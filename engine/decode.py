@@ -4,7 +4,8 @@ One step, after Leviathan et al., arXiv 2211.17192, Algorithm 1, with the rule a
 
 1. Ask the length policy how far to draft; cap it by what is left of the budget and of both contexts.
 2. Let the drafter propose, asking the policy whether to go on; cut the proposal behind an end token.
-3. Verify: one call of the target gives its rows at every drafted position and one behind.
+3. Verify: one call of the target gives its rows at every drafted position and one behind; of a tree,
+   along every branch.
 4. Judge: the rule says what is kept, and gives the target's own token.
 5. Commit token by token, up to the earliest of end token, stop string and limit; the rest is discarded.
 
@@ -21,12 +22,13 @@ from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection
-from engine.checks import check_prompt, check_verdict, checked_draft, checked_rows
-from engine.decisions import decided
+from engine.checks import check_prompt, check_rule, check_verdict, checked_draft, checked_rows
+from engine.decisions import decided, texts_of
 from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.errors import DraftscopeError, SettingError
 from engine.lengths import FixedLength, LengthPolicy, Outcome
 from engine.models.base import Clock, Model, Tokenizer
+from engine.models.tree_rows import tree_rows
 from engine.output import Output
 from engine.probe import Probe, check_probe
 from engine.sampling import Noise, Rows, Sampling
@@ -217,22 +219,27 @@ def _events(
                     context, limit, sampling=draft_sampling, noise=drawing, end_tokens=end_tokens, go_on=lengths
                 )
                 draft = checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
+                check_rule(rule, draft, drafter)
                 note = draft.note or note
             draft_seconds = watch.lap()
-            texts = output.peek(draft.tokens)
+            texts = texts_of(draft, output)
             overhead_seconds += watch.lap()
-            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note)
+            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note, draft.parents)
             watch.resume()
             # 3. Verify.
             n_rows = len(draft.tokens) + 1
-            logits = checked_rows(target.logits([*context, *draft.tokens], n_rows), n_rows, target)
+            if draft.parents is None:
+                logits = target.logits([*context, *draft.tokens], n_rows)
+            else:
+                logits = tree_rows(target, context, draft.tokens, draft.parents)
+            logits = checked_rows(logits, n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
             rows = Rows(logits, sampling, partial(draft.before, context))
             verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
-            check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
+            check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
-            lengths.observe(Outcome(len(draft.tokens), verdict.n_accepted, draft_seconds, verify_seconds))
+            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds))
             if isinstance(drafter, LearnsFromRows):
                 drafter.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
-from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling
+from engine.acceptance.tree import children_of
+from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling, TreeDrafter
 from engine.drafters.earlier_outputs import EarlierOutputs, outputs_of
 from engine.drafters.suffix_tree import Speculation
+from engine.drafters.tree import check_tree
 from engine.errors import SettingError, VocabularyError
 from engine.heads import eagle, eagle_and_lookup, eagle_and_suffix, has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
@@ -14,9 +16,10 @@ from engine.models.base import LayeredModel, LoadedModel, Model, Progress
 from engine.models.early_exit import EarlyExit
 from engine.models.shared_vocabulary import SharedVocabulary
 from engine.models.vocabulary import check_vocabulary
+from engine.rules import RULES
 from engine.spec import RunSpec
 
-__all__ = ["CHOICES", "DRAFTERS", "check_drafter", "load", "make_drafter"]
+__all__ = ["CHOICES", "DRAFTERS", "TREES", "check_drafter", "load", "make_drafter"]
 
 DRAFTERS = (
     "none",
@@ -39,6 +42,10 @@ WITHOUT_LOGITS = ("ngram", "suffix", "recycling", "eagle+ngram", "eagle+suffix")
 
 CHOICES = f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH, eagle+ngram:PATH or eagle+suffix:PATH"
 """What may be chosen, in words."""
+
+
+TREES = ("model",)
+"""The kinds that can draft a tree, for a rule that takes trees."""
 
 
 def check_drafter(spec: RunSpec) -> None:
@@ -64,6 +71,7 @@ def check_drafter(spec: RunSpec) -> None:
         raise SettingError(f"the drafter is {spec.drafter!r}, with nothing behind the colon; choose {CHOICES}")
     if kind in WITHOUT_LOGITS and spec.rule == NaiveThreshold.name:
         raise SettingError(NO_LOGITS)
+    check_tree(spec.tree_width, spec.tree_nodes)
 
 
 def make_drafter(
@@ -97,7 +105,11 @@ def make_drafter(
             return eagle_and_suffix(spec.target, loaded.model, name, _suffix(spec, outputs))
     if kind == "eagle" or (not name and loaded.partner is None and has_shipped_head(spec.target)):
         return eagle(spec.target, loaded.model, name)
-    return ModelDrafter(_draft_model(spec, loaded, name, progress), loaded.model.vocab_size)
+    model, vocab_size = _draft_model(spec, loaded, name, progress), loaded.model.vocab_size
+    children = children_of(RULES[spec.rule](spec))
+    if spec.tree_width == 1 or children is None:
+        return ModelDrafter(model, vocab_size)
+    return TreeDrafter(model, vocab_size, children=children, width=spec.tree_width, n_nodes=spec.tree_nodes)
 
 
 def load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:

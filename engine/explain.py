@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.acceptance import BlockVerification, ExactRejection, GumbelMatch, SampleMatch
+from engine.acceptance import BlockVerification, ExactRejection, GumbelMatch, SampleMatch, TreeMatch
 from engine.evidence import Choice, Evidence, ExactTest, PositionEvidence
 from engine.values import Decision, Step
 
 __all__ = ["explain", "filled", "number", "quoted"]
 
-TARGET_FIRST = (SampleMatch.name, GumbelMatch.name)
+TARGET_FIRST = (SampleMatch.name, GumbelMatch.name, TreeMatch.name)
 """The rules for which the target draws its own token before it looks at the guess."""
 
 SPELLED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -90,12 +90,19 @@ def _exact(decision: Decision, exact: ExactTest) -> dict[str, Any]:
 
 def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str) -> str:
     match decision.outcome:
+        case "unreached" if decision.parent is not None:
+            return "It stands on a branch of the tree that was not gone down to here, so nobody judged it."
         case "unreached" if decision.accept_prob is None:
             return "It was drafted behind the rejected token, so nobody judged it."
         case "unreached" if decision.draw is None or rule != BlockVerification.name:
             return "It was drafted behind the rejected token, and is lost with it, whatever its own test said."
         case "unreached":
             return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule)}"
+        case "bonus" if decision.parent is not None:
+            return (
+                "The branch was kept to its end, where nothing more was drafted, so the target adds one: it gives this "
+                f"token {_prob(decision)}."
+            )
         case "bonus":
             return f"Every drafted token was kept, so the target adds one: it gives this token {_prob(decision)}."
         case "plain":
@@ -103,6 +110,8 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str)
     if decision.accept_prob is None:
         return ""
     words = f"{_test_words(decision, formula, rule)} {decision.outcome}."
+    if decision.outcome == "declined":
+        words += " Another guess stood at the same place, and was tried next."
     if exact:
         words += f" {_exact_words(decision, exact)}"
     if decision.discarded:
@@ -170,9 +179,12 @@ def _prob(decision: Decision) -> str:
 def _choice(step: Step, evidence: Evidence, rule: str) -> dict[str, Any]:
     choice = evidence.choice
     decision = step.decisions[choice.position]
+    guesses = [decision.draft_token]
+    if decision.parent is not None and decision.draft_token is not None:
+        guesses = [other.draft_token for other in step.decisions if other.parent == decision.parent]
     told = asdict(choice)
     for row in told["alternatives"]:
-        row["guess"] = row["token"] == decision.draft_token
+        row["guess"] = row["token"] in guesses
         row["taken"] = row["token"] == decision.target_token
     told["words"] = [_taken_words(evidence, decision), *_law_words(choice, rule)]
     return told

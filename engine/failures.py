@@ -157,11 +157,13 @@ def failures(events: Iterable[Event]) -> Failures:
             before = event.prompt_text
         if not isinstance(event, Step):
             continue
-        guess_before = before
+        guesses: list[str] = []  # the text that each drafted token ends, or what stands before it if it has none
         for decision in event.decisions:
             if decision.draft_token is not None:
+                follows = len(guesses) - 1 if decision.parent is None else decision.parent
+                guess_before = before if follows < 0 else guesses[follows]
                 kind = kind_of(decision.draft_text, guess_before)
-                guess_before = decision.draft_text or guess_before
+                guesses.append(decision.draft_text or guess_before)
                 drafted[kind] += 1
                 if decision.outcome != "unreached":
                     tested[kind] += 1

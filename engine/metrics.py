@@ -60,7 +60,7 @@ def emitted_logprobs(step: Step) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True)
 class PositionFigures:
-    """One draft position, counted from 1, over all steps that proposed it.
+    """One draft position, counted from 1, over all steps that proposed it; of trees, one depth.
 
     Attributes
     ----------
@@ -95,11 +95,12 @@ class Point:
 class Figures:
     """Everything that is known of a run, as numbers. Counts are exact; times are seconds.
 
-    `recovered`, `bonus` and `plain` count the target's own tokens, discarded ones among them;
-    `tokens_generated` is what was emitted; `near_ties` counts emitted tokens of a run at temperature 0
-    whose logit and the best other one were less than `NEAR_TIE` apart; `probe_seconds` is time for evidence,
-    which is in no other time. `logprob_sum` and `perplexity` speak of all emitted tokens, and are None
-    unless each of them has a log-probability.
+    `declined` counts tokens of trees that were refused before a sibling was tried; `per_token_acceptance` and
+    `per_position` take siblings as one guess at their place. `recovered`, `bonus` and `plain` count the target's
+    own tokens, discarded ones among them; `tokens_generated` is what was emitted; `near_ties` counts emitted
+    tokens of a run at temperature 0 whose logit and the best other one were less than `NEAR_TIE` apart;
+    `probe_seconds` is time for evidence, which is in no other time. `logprob_sum` and `perplexity` speak of all
+    emitted tokens, and are None unless each of them has a log-probability.
     """
 
     tokens_generated: int
@@ -108,6 +109,7 @@ class Figures:
     drafted: int
     accepted: int
     rejected: int
+    declined: int
     unreached: int
     recovered: int
     bonus: int
@@ -146,9 +148,9 @@ class _Positions:
     tested: list[int] = field(default_factory=list)
     accepted: list[int] = field(default_factory=list)
 
-    def add(self, n_drafted: int, n_tested: int, n_accepted: int) -> None:
-        for counts, reached in ((self.drafted, n_drafted), (self.tested, n_tested), (self.accepted, n_accepted)):
-            counts.extend([0] * (n_drafted - len(counts)))
+    def add(self, depth: int, n_tested: int, n_accepted: int) -> None:
+        for counts, reached in ((self.drafted, depth), (self.tested, n_tested), (self.accepted, n_accepted)):
+            counts.extend([0] * (depth - len(counts)))
             for position in range(reached):
                 counts[position] += 1
 
@@ -181,6 +183,7 @@ class Tally:
         self._notes: Counter[str] = Counter()
         self._recent: deque[tuple[float, int, int, int]] = deque(maxlen=WINDOW_STEPS)
         self._emitted = self._discarded = self._steps = self._drafting_steps = self._drafted = self._near_ties = 0
+        self._depths = 0  # drafted places: siblings of a tree stand at the same one
         self._draft_seconds = self._verify_seconds = self._overhead_seconds = self._probe_seconds = 0.0
         self._at = self._prefill_seconds = self._logprob_sum = 0.0
         self._n_logprobs = 0
@@ -203,7 +206,7 @@ class Tally:
 
     def _add_step(self, step: Step) -> None:
         outcomes = Counter(decision.outcome for decision in step.decisions)
-        n_drafted, n_accepted = step.n_drafted, step.n_accepted
+        n_drafted, n_accepted, depth = step.n_drafted, step.n_accepted, step.depth
         seconds = step.draft_seconds + step.verify_seconds + step.overhead_seconds
         if self._steps == 0:
             self._prefill_seconds = step.at_seconds - seconds
@@ -212,6 +215,7 @@ class Tally:
         self._discarded += sum(decision.discarded for decision in step.decisions)
         self._emitted += len(step.emitted)
         self._drafted += n_drafted
+        self._depths += depth
         self._near_ties += sum(
             decision.margin is not None and abs(decision.margin) < NEAR_TIE and not decision.discarded
             for decision in step.decisions
@@ -222,9 +226,9 @@ class Tally:
                 self._logprob_sum += logprob
         if n_drafted:
             self._drafting_steps += 1
-            self._histogram.extend([0] * (n_drafted + 1 - len(self._histogram)))
+            self._histogram.extend([0] * (depth + 1 - len(self._histogram)))
             self._histogram[n_accepted] += 1
-            self._positions.add(n_drafted, n_accepted + outcomes["rejected"], n_accepted)
+            self._positions.add(depth, n_accepted + outcomes["rejected"], n_accepted)
         elif step.note:
             self._notes[step.note] += 1
         self._draft_seconds += step.draft_seconds
@@ -257,6 +261,7 @@ class Tally:
             drafted=self._drafted,
             accepted=outcomes["accepted"],
             rejected=outcomes["rejected"],
+            declined=outcomes["declined"],
             unreached=outcomes["unreached"],
             recovered=outcomes["rejected"],
             bonus=outcomes["bonus"],
@@ -314,10 +319,11 @@ class Tally:
         return (
             self._emitted + self._discarded == outcomes["accepted"] + own
             and self._steps == own
-            and self._drafted == outcomes["accepted"] + outcomes["rejected"] + outcomes["unreached"]
+            and self._drafted
+            == outcomes["accepted"] + outcomes["rejected"] + outcomes["declined"] + outcomes["unreached"]
             and sum(self._histogram) == self._drafting_steps
             and sum(place * steps for place, steps in enumerate(self._histogram)) == outcomes["accepted"]
-            and sum(row.drafted for row in positions) == self._drafted
+            and sum(row.drafted for row in positions) == self._depths <= self._drafted
             and sum(row.tested for row in positions) == outcomes["accepted"] + outcomes["rejected"]
             and sum(row.accepted for row in positions) == outcomes["accepted"]
         )

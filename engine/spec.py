@@ -45,6 +45,11 @@ class RunSpec:
         (lossy); see `engine.rules`.
     draft_length : int
         Tokens to draft at a step, 0 to 32; the most, whatever the length policy.
+    tree_width : int
+        Most guesses for the same place, 1 (a chain) to 8, where the rule takes trees and a model drafts; all else
+        drafts chains. The draft length is then the depth of the tree.
+    tree_nodes : int
+        Most tokens of a tree, 1 to 32.
     length_policy : str
         How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, and the
         lookup beside it, draft fewer where they are not sure. "fixed": always as many.
@@ -105,6 +110,8 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
+    tree_width: int = 4
+    tree_nodes: int = 16
     length_policy: str = Confident.name
     confidence_threshold: float = 0.4
     entropy_bound: float = 0.4

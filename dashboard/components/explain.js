@@ -112,7 +112,15 @@ function positionsTable(positions, chosen) {
   const head = table.createTHead().insertRow();
   for (const [words, kind] of COLUMNS) head.append(Object.assign(make('th', `cell-${kind}`, words), {scope: 'col'}));
   const body = table.createTBody();
-  for (const position of positions) body.append(positionRow(position, position.position === chosen));
+  const parents = positions.map(({parent}) => parent);
+  const tree = parents[0] !== null;
+  const depths = tree ? depthsOf(parents) : [];
+  for (const place of tree ? drawnOrder(parents) : positions.keys()) {
+    const row = positionRow(positions[place], place === chosen);
+    if (tree) row.style.setProperty('--depth', depths[place]);
+    body.append(row);
+  }
+  table.classList.toggle('of-a-tree', tree);
   return table;
 }
 

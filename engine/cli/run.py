@@ -62,6 +62,10 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
     )
     option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
+    option("--tree-width", type=int, default=DEFAULT.tree_width, metavar="N",
+           help="tree rules: most guesses side by side, 1 (a chain) to 8 (default %(default)s)")  # fmt: skip
+    option("--tree-nodes", type=int, default=DEFAULT.tree_nodes, metavar="N",
+           help="tree rules: most tokens of a tree, 1 to 32 (default %(default)s)")  # fmt: skip
     option("--length-policy", default=DEFAULT.length_policy, metavar="NAME",
            help=f"how many tokens to draft, up to the draft length: {', '.join(POLICIES)}; docs/length-policies.md "
            "tells them apart (default %(default)s)")  # fmt: skip

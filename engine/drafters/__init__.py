@@ -10,6 +10,7 @@ from engine.drafters.none import NoDraft
 from engine.drafters.recycling import TokenRecycling
 from engine.drafters.suffix import SuffixDecoding
 from engine.drafters.suffix_first import SuffixFirst
+from engine.drafters.tree import TreeDrafter
 
 __all__ = [
     "CallableDrafter",
@@ -24,4 +25,5 @@ __all__ = [
     "SuffixDecoding",
     "SuffixFirst",
     "TokenRecycling",
+    "TreeDrafter",
 ]

@@ -12,7 +12,7 @@ from engine.models.base import Logits, Model
 from engine.sampling import Law, Noise, Purpose, Sampling, law_of_scores, penalised
 from engine.values import Draft, Tokens
 
-__all__ = ["ModelDrafter"]
+__all__ = ["ModelDrafter", "fitted"]
 
 
 class ModelDrafter:
@@ -63,7 +63,7 @@ class ModelDrafter:
         laws: list[Law] = []
         logits: list[float] = []
         while len(tokens) < limit and not (tokens and tokens[-1] in end_tokens):
-            row = self._fit(self._model.logits(ids)[0])
+            row = fitted(self._model.logits(ids)[0], self._vocab_size, self._model.name)
             scores = penalised(row, sampling, ids)
             drawn_from = law_of_scores(scores, sampling)
             prospect = Prospect(len(tokens), law=partial(spread, scores, drawn_from))
@@ -78,9 +78,17 @@ class ModelDrafter:
                 return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
         return Draft(tuple(tokens), tuple(laws), tuple(logits))
 
-    def _fit(self, row: Logits) -> Logits:
-        row = row[: self._vocab_size]
-        if not np.isfinite(row.max()):
-            raise ForwardError(f"{self._model.name} gave a row of logits without a finite maximum")
-        missing = self._vocab_size - len(row)
-        return np.pad(row, (0, missing), constant_values=-np.inf) if missing else row
+
+def fitted(row: Logits, vocab_size: int, name: str) -> Logits:
+    """A row of a draft model in the target's size: padding is cut off, missing tokens have probability 0.
+
+    Examples
+    --------
+    >>> fitted(np.array([0.0, 1.0, 5.0]), 2, "draft"), fitted(np.array([0.0]), 2, "draft")
+    (array([0., 1.]), array([  0., -inf]))
+    """
+    row = row[:vocab_size]
+    if not np.isfinite(row.max()):
+        raise ForwardError(f"{name} gave a row of logits without a finite maximum")
+    missing = vocab_size - len(row)
+    return np.pad(row, (0, missing), constant_values=-np.inf) if missing else row

@@ -9,14 +9,21 @@ With `exact_rows` a row is the same, bit for bit, alone and in a block; see `onn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.architecture import Architecture
+from engine.models.base import Logits
 from engine.models.cached import CachedTransformer
 from engine.models.hidden_rows import FINAL
 from engine.models.onnx_graph import residual
 from engine.models.onnx_session import Buffers, Compiled
+from engine.models.onnx_tree import places_and_mask
+from engine.models.tree_cache import TreeCache
+from engine.models.tree_rows import rows_by_branch
+from engine.values import Tokens
 
 __all__ = ["OnnxTransformer"]
 
@@ -47,11 +54,56 @@ class OnnxTransformer(CachedTransformer):
         self._compiled = compiled
         self._buffers = Buffers(compiled, architecture)
         self._early_buffers: dict[int, Buffers] = {}
+        self._tree_buffers: Buffers | None = None
 
     def fork(self, *, name: str | None = None, exact_rows: bool | None = None) -> OnnxTransformer:
         """The same weights with buffers of their own; by another name or with another mode of rows, if one is given."""
         exact = self.exact_rows if exact_rows is None else exact_rows
         return OnnxTransformer(self._architecture, self._compiled, name=name or self.name, exact_rows=exact)
+
+    def tree_logits(self, context: Tokens, tokens: Tokens, parents: Sequence[int]) -> Logits:
+        """See `CachedTransformer.tree_logits`.
+
+        In one pass the last bits of a row depend on the tree; so with `exact_rows` every branch gets a plain call, and
+        so it does where a context has no room for a whole tree behind it.
+        """
+        if self.exact_rows or len(context) + len(tokens) >= self.context_length:
+            return rows_by_branch(self, context, tokens, parents)
+        return super().tree_logits(context, tokens, parents)
+
+    def _feed_tree(
+        self, ids: NDArray[np.int64], tokens: NDArray[np.int64], links: tuple[int, ...]
+    ) -> tuple[Array, TreeCache]:
+        """See `CachedTransformer._feed_tree`; raises `BackendError` if the graph for trees cannot be made."""
+        if self._tree_buffers is None:
+            self._tree_buffers = Buffers(self._compiled, self._architecture, host=self._buffers, for_trees=True)
+        start = len(ids) - 1
+        self._cached = ids[:start]  # what follows is about to be overwritten
+        self._early.forget()
+        positions, mask = places_and_mask(links, start)
+        names = self._names()
+        shown = dict.fromkeys(names.values(), np.empty((0, 0), np.float32))
+        rows = self._tree_buffers.run(
+            np.concatenate([ids[start:], tokens]),
+            start,
+            first_asked=0,
+            repeat=False,
+            shown=shown,
+            more={"position_ids": positions, "attention_bias": mask},
+        )
+        for tap, name in names.items():
+            self._hidden.write(tap, start, shown[name][:1])
+        return rows, TreeCache(len(ids), tokens.tolist(), links, {tap: shown[name][1:] for tap, name in names.items()})
+
+    def _take(self, tree: TreeCache, place: int, slot: int) -> None:
+        """See `CachedTransformer._take`; the places of a branch rise, so nothing is overwritten that is to be moved."""
+        self._buffers.move(tree.n_context + place, slot)
+        for tap, rows in tree.hidden.items():
+            self._hidden.write(tap, slot, rows[place : place + 1])
+
+    def _names(self) -> dict[int, str]:
+        """The outputs with the hidden rows that are kept, by tap."""
+        return {tap: "final" if tap == FINAL else residual(tap) for tap in self._hidden.taps}
 
     def _feed_early(self, ids: NDArray[np.int64], kept: int, first_asked: int, n_layers: int) -> list[Array]:
         """See `CachedTransformer._feed_early`; raises `BackendError` if the graph that ends there cannot be made."""
@@ -68,7 +120,7 @@ class OnnxTransformer(CachedTransformer):
 
     def _feed(self, ids: NDArray[np.int64], kept: int, first_asked: int) -> list[Array]:
         """See `CachedTransformer._feed`."""
-        names = {tap: "final" if tap == FINAL else residual(tap) for tap in self._hidden.taps}
+        names = self._names()
         pieces = []
         for start in range(kept, len(ids), CHUNK):
             self._cached = ids[:start]  # what follows is about to be overwritten

@@ -7,6 +7,7 @@ weights lie where they are and are read from there; the part itself is some kilo
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from onnxruntime import InferenceSession
 
-__all__ = ["EarlySessions", "early_graph"]
+__all__ = ["EarlySessions", "early_graph", "written"]
 
 
 class EarlySessions:
@@ -51,28 +52,41 @@ class EarlySessions:
 
         with self._lock:
             if n_layers not in self._sessions:
-                self._sessions[n_layers] = open_session(self._written(n_layers), n_threads=self._n_threads)
+                path = written(
+                    self._folder,
+                    f"first-{n_layers}.onnx",
+                    f"of the first {n_layers} layers",
+                    lambda whole: early_graph(whole, n_layers),
+                )
+                self._sessions[n_layers] = open_session(path, n_threads=self._n_threads)
             return self._sessions[n_layers]
 
-    def _written(self, n_layers: int) -> Path:
-        import onnx
 
-        path = self._folder / f"first-{n_layers}.onnx"
-        if path.is_file():
-            return path
-        part = path.with_name(f"{path.name}.{os.getpid()}")
-        try:
-            whole = onnx.load(self._folder / GRAPH, load_external_data=False)
-            part.write_bytes(early_graph(whole, n_layers).SerializeToString())
-            os.replace(part, path)
-        except OSError as failure:
-            raise BackendError(
-                f"the graph of the first {n_layers} layers cannot be kept in {self._folder}: {failure}; "
-                "make room there, or use --backend numpy"
-            ) from failure
-        finally:
-            part.unlink(missing_ok=True)
+def written(folder: Path, name: str, what: str, part_of: Callable[[ModelProto], ModelProto]) -> Path:
+    """The path of a graph that is made of the whole one, written now if it is not there.
+
+    Raises
+    ------
+    BackendError
+        If it cannot be written; the message says that it is the graph `what`.
+    """
+    import onnx
+
+    path = folder / name
+    if path.is_file():
         return path
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        whole = onnx.load(folder / GRAPH, load_external_data=False)
+        part.write_bytes(part_of(whole).SerializeToString())
+        os.replace(part, path)
+    except OSError as failure:
+        raise BackendError(
+            f"the graph {what} cannot be kept in {folder}: {failure}; make room there, or use --backend numpy"
+        ) from failure
+    finally:
+        part.unlink(missing_ok=True)
+    return path
 
 
 def early_graph(whole: ModelProto, n_layers: int) -> ModelProto:

@@ -7,6 +7,7 @@ in place, nothing is copied, and going back in the text is a smaller number (ONN
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
 
     from engine.models.onnx_early import EarlySessions
+    from engine.models.onnx_tree import TreeSession
 
 __all__ = ["Buffers", "Compiled", "open_session"]
 
@@ -74,11 +76,14 @@ class Compiled:
         Radians per position of each rotating pair.
     early : EarlySessions
         The same graph, ending earlier.
+    tree : TreeSession
+        The same graph, for trees.
     """
 
     session: InferenceSession
     frequencies: NDArray[np.float64]
     early: EarlySessions
+    tree: TreeSession
 
 
 class Buffers:
@@ -91,12 +96,21 @@ class Buffers:
     n_layers : int, optional
         Run the first layers only, on the keys and values of `host`.
     host : Buffers, optional
+    for_trees : bool, default False
+        Run trees, on the keys and values of `host`.
     """
 
     def __init__(
-        self, compiled: Compiled, architecture: Architecture, *, n_layers: int = 0, host: Buffers | None = None
+        self,
+        compiled: Compiled,
+        architecture: Architecture,
+        *,
+        n_layers: int = 0,
+        host: Buffers | None = None,
+        for_trees: bool = False,
     ) -> None:
-        self._session = compiled.early.session(n_layers) if n_layers else compiled.session
+        whole = compiled.tree.open() if for_trees else compiled.session
+        self._session = compiled.early.session(n_layers) if n_layers else whole
         self._n_layers = n_layers or architecture.n_layers
         self._host = host
         self._frequencies = compiled.frequencies
@@ -116,7 +130,14 @@ class Buffers:
         self._room = 0
 
     def run(
-        self, ids: NDArray[np.int64], start: int, *, first_asked: int, repeat: bool, shown: dict[str, Array]
+        self,
+        ids: NDArray[np.int64],
+        start: int,
+        *,
+        first_asked: int,
+        repeat: bool,
+        shown: dict[str, Array],
+        more: Mapping[str, NDArray[Any]] | None = None,
     ) -> Array:
         """Feed `ids` as the tokens from position `start` on.
 
@@ -131,6 +152,8 @@ class Buffers:
             Whether to put a copy beside the last row in the attention.
         shown : dict
             Filled with the output of each of its names, shape (n, width).
+        more : mapping, optional
+            Further inputs of the graph, by name.
 
         Returns
         -------
@@ -146,6 +169,8 @@ class Buffers:
         whole["seqlens_k"][0] = total - 1
         whole["total"][()] = total
         self._bind("ids", np.ascontiguousarray(ids[None]))
+        for name, array in (more or {}).items():
+            self._bind(name, array)
         rows = self._output("logits", n_rows - first_asked, self._shape.vocab_size)
         for name in shown:
             shown[name] = self._output(name, n_rows, width)
@@ -154,6 +179,11 @@ class Buffers:
         except Exception as failure:
             raise ForwardError(f"ONNX Runtime failed at {n_rows} tokens behind {start}: {failure}") from failure
         return rows
+
+    def move(self, source: int, slot: int) -> None:
+        """Make the keys and values at one place those of another."""
+        for cache in self._caches.values():
+            cache[:, :, slot] = cache[:, :, source]
 
     def _bind(self, name: str, array: NDArray[Any]) -> OrtValue:
         from onnxruntime import OrtValue

@@ -24,7 +24,9 @@ from engine.models.cached import CachedTransformer
 from engine.models.hidden_rows import FINAL
 from engine.models.rope import rotate, turns
 from engine.models.threads import n_threads
+from engine.models.tree_cache import TreeCache
 from engine.models.weights import Layer, Weights
+from engine.tree import branch, depths
 
 __all__ = ["Transformer"]
 
@@ -84,6 +86,58 @@ class Transformer(CachedTransformer):
                 pieces.append(_product(final[asked - start :], self._weights.head))
         return pieces
 
+    def _feed_tree(
+        self, ids: NDArray[np.int64], tokens: NDArray[np.int64], links: tuple[int, ...]
+    ) -> tuple[Array, TreeCache]:
+        """See `CachedTransformer._feed_tree`.
+
+        A row is the same, bit for bit, as that of `logits` for its branch, if there are at most 32 tokens.
+        """
+        start = len(ids) - 1
+        of_depth = [0, *depths(links)]
+        self._cached = ids[:start]  # what follows is about to be overwritten
+        self._early.forget()
+        self._cache.reserve(len(ids) + max(of_depth))
+        weights, epsilon = self._weights, self._architecture.norm_epsilon
+        cosines, sines = turns(weights.rope, start, len(ids) + max(of_depth))
+        angles = cosines[of_depth], sines[of_depth]
+        ways = [[0, *(place + 1 for place in branch(links, node))] for node in range(-1, len(links))]
+        all_keys: list[Array] = []
+        all_values: list[Array] = []
+        streams: dict[int, Array] = {}
+        hidden = weights.embedding[np.concatenate([ids[start:], tokens])]  # (1 + n, width)
+        with np.errstate(over="ignore"):
+            for index, layer in enumerate(weights.layers):
+                heads = self._heads(layer, _norm(hidden, layer.attention_norm, epsilon), angles)
+                queries, own_keys, own_values = self._parts(heads)
+                keys, values = self._cache.keys[index], self._cache.values[index]
+                mixed = []
+                for row, way in enumerate(ways):  # the places behind the context hold one branch after the other
+                    stop = start + len(way)
+                    keys[:, start:stop], values[:, start:stop] = own_keys[:, way], own_values[:, way]
+                    mixed.append(attend(queries[row : row + 1], keys[:, :stop], values[:, :stop]))
+                hidden = hidden + _product(np.concatenate(mixed), layer.output)
+                hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
+                all_keys.append(own_keys[:, 1:])
+                all_values.append(own_values[:, 1:])
+                streams[index] = hidden
+        streams[FINAL] = final = _norm(hidden, weights.final_norm, epsilon)
+        of_tokens = {}
+        for tap in self._hidden.taps:
+            self._hidden.write(tap, start, streams[tap][:1])
+            of_tokens[tap] = streams[tap][1:]
+        tree = TreeCache(len(ids), tokens.tolist(), links, of_tokens, np.stack(all_keys), np.stack(all_values))
+        return _product(final, weights.head), tree
+
+    def _take(self, tree: TreeCache, place: int, slot: int) -> None:
+        """See `CachedTransformer._take`."""
+        assert tree.keys is not None
+        assert tree.values is not None
+        self._cache.keys[:, :, slot] = tree.keys[:, :, place]
+        self._cache.values[:, :, slot] = tree.values[:, :, place]
+        for tap, rows in tree.hidden.items():
+            self._hidden.write(tap, slot, rows[place : place + 1])
+
     def _forward(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
         """Run the tokens start to stop - 1 behind those in the cache; their normed hidden rows."""
         self._cached = ids[:start]  # what follows is about to be overwritten
@@ -113,7 +167,8 @@ class Transformer(CachedTransformer):
                     self._hidden.write(index, start, hidden)
         return hidden
 
-    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array], start: int) -> Array:
+    def _heads(self, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
+        """Queries, keys and values of some rows, shape (n, n_heads + 2 n_kv_heads, head_dim)."""
         shape, epsilon = self._architecture, self._architecture.norm_epsilon
         qkv = _product(rows, layer.qkv)
         if layer.qkv_bias is not None:
@@ -124,11 +179,18 @@ class Transformer(CachedTransformer):
             heads[:, :first_key] = _norm(heads[:, :first_key], layer.query_norm, epsilon)
             heads[:, first_key:first_value] = _norm(heads[:, first_key:first_value], layer.key_norm, epsilon)
         rotate(heads[:, :first_value], *angles)
+        return heads
+
+    def _parts(self, heads: Array) -> tuple[Array, Array, Array]:
+        """Queries (n, n_heads, head_dim), keys and values (n_kv_heads, n, head_dim)."""
+        first_key, first_value = self._architecture.n_heads, self._architecture.n_heads + self._architecture.n_kv_heads
+        keys, values = heads[:, first_key:first_value], heads[:, first_value:]
+        return heads[:, :first_key], keys.transpose(1, 0, 2), values.transpose(1, 0, 2)
+
+    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array], start: int) -> Array:
         stop = start + len(rows)
         keys, values = self._cache.keys[index], self._cache.values[index]  # (n_kv_heads, room, head_dim)
-        keys[:, start:stop] = heads[:, first_key:first_value].transpose(1, 0, 2)
-        values[:, start:stop] = heads[:, first_value:].transpose(1, 0, 2)
-        queries = heads[:, :first_key]
+        queries, keys[:, start:stop], values[:, start:stop] = self._parts(self._heads(layer, rows, angles))
         if len(rows) > N_SEPARATE_ROWS:
             mixed = attend(queries, keys[:, :stop], values[:, :stop])
         else:

@@ -14,11 +14,15 @@ from numbers import Integral
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.errors import SettingError
 from engine.sampling.law_kinds import Law
 
 __all__ = ["Noise", "Purpose"]
+
+
+PLACES = 2**32  # a step is shorter, so that no two places of a tree share a number
 
 
 class Purpose(IntEnum):
@@ -69,15 +73,22 @@ class Noise:
         """The numbers of the step that begins at absolute position `start`."""
         return replace(self, step_start=start)
 
-    def uniform(self, position: int, purpose: Purpose) -> float:
-        """The number for the token at absolute `position` (prompt included)."""
-        counter: Sequence[int] = (0, position, int(purpose), self.in_step(position, purpose))
-        return float(np.random.Generator(np.random.Philox(key=self.seed, counter=counter)).random())
+    def uniform(self, position: int, purpose: Purpose, place: int = 0) -> float:
+        """The number for the token at absolute `position` (prompt included); in a tree, for one place of that depth."""
+        return float(self._generator(position, purpose, place).random())
+
+    def uniforms(self, n: int, position: int, purpose: Purpose, place: int = 0) -> NDArray[np.float64]:
+        """As many numbers as asked for, the first of them that of `uniform`; shape (n,)."""
+        return self._generator(position, purpose, place).random(n)
 
     def in_step(self, position: int, purpose: Purpose) -> int:
         """What tells the numbers of different steps for one position apart: the token's place in its step."""
         return 0 if self.step_start is None or purpose is Purpose.TARGET else position - self.step_start
 
-    def draw(self, law: Law, position: int, purpose: Purpose) -> int:
-        """A token drawn from `law` with the number for that position and purpose."""
-        return law.draw(self.uniform(position, purpose))
+    def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
+        """A token drawn from `law` with the number for that position, purpose and place."""
+        return law.draw(self.uniform(position, purpose, place))
+
+    def _generator(self, position: int, purpose: Purpose, place: int) -> np.random.Generator:
+        counter: Sequence[int] = (0, position, int(purpose), self.in_step(position, purpose) + place * PLACES)
+        return np.random.Generator(np.random.Philox(key=self.seed, counter=counter))

@@ -90,7 +90,8 @@ class Draws:
         self._numbers = {(start + index, Purpose.ACCEPT): draw for index, draw in enumerate(accept)}
         self._target = target
 
-    def uniform(self, position, purpose):
+    def uniform(self, position, purpose, place=0):
+        assert place == 0, "a chain has one test at each position"
         if purpose is Purpose.TARGET and self._target is not None:
             return self._target
         return self._numbers[position, purpose]
@@ -106,7 +107,7 @@ class Chosen:
         self._numbers, self._other = numbers, other
         self.missing = []
 
-    def uniform(self, position, purpose):
+    def uniform(self, position, purpose, place=0):
         if (position, purpose) not in self._numbers:
             self.missing.append((position, purpose))
         return self._numbers.get((position, purpose), self._other)

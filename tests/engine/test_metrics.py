@@ -57,6 +57,7 @@ def test_run_worked_by_hand():
         drafted=4 + 4 + 2 + 3,
         accepted=2 + 4 + 0 + 2,
         rejected=3,
+        declined=0,
         unreached=2,
         recovered=3,
         bonus=1,

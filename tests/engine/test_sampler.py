@@ -202,6 +202,18 @@ def test_noise_is_keyed_by_seed_position_and_purpose():
     assert draws == [Noise(seed).uniform(place, purpose) for seed, place, purpose in keys]
 
 
+def test_noise_of_a_tree_is_keyed_by_the_place_as_well():
+    noise = Noise(3)
+    draws = [noise.uniform(12, Purpose.DRAFT, place) for place in range(64)]
+    assert len(set(draws)) == 64
+    assert draws[0] == noise.uniform(12, Purpose.DRAFT)
+    rows = [noise.uniforms(8, 12, Purpose.DRAFT, place) for place in range(64)]
+    assert [row[0] for row in rows] == draws
+    assert len(np.unique(rows)) == 64 * 8
+    fair = Dense(np.array([0.5, 0.5]))
+    assert [noise.draw(fair, 12, Purpose.DRAFT, place) for place in range(64)] == [int(draw >= 0.5) for draw in draws]
+
+
 def test_noise_is_the_same_on_every_machine_and_version():
     """A seed is part of every export, so the numbers behind it must not change."""
     assert Noise(7).uniform(12, Purpose.ACCEPT) == 0.38655922579667834
