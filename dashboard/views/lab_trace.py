@@ -15,6 +15,7 @@ from dashboard.frames import trace_frame
 from dashboard.lab_charts import accepted_chart, bias_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
+from dashboard.views.busy import measurement_under_way
 from dashboard.views.lab_progress import show_progress
 from dashboard.work import Work
 from engine.csv_text import to_bytes
@@ -66,6 +67,7 @@ def trace_tab(chosen: Settings) -> None:
             error_box(str(failure))
         else:
             st.rerun()
+    measurement_under_way()
     if current:
         _show(current)
 

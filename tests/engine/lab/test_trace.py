@@ -37,7 +37,7 @@ def trace():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_own_rule_accepts_what_the_run_accepted(rule):
-    spec = RunSpec(prompt="The draft model", max_tokens=5, rule=rule, draft_length=3)
+    spec = RunSpec(prompt="The draft model", max_tokens=5, rule=rule, draft_length=3, tree_width=1)
     found = trace_run(spec)
     steps = steps_of(spec)
     assert [step.judged[rule].accepted for step in found.steps] == [step.n_accepted for step in steps]
@@ -156,12 +156,18 @@ def test_rules_that_want_other_drafts_say_at_how_many_steps(trace):
         if step.n_drafted:
             others += int(pair.partner.logits(context)[0].argmax()) != step.decisions[0].draft_token
         context.extend(step.emitted)
-    for name in ("sample-match", "typical", "naive"):
+    for name in ("sample-match", "tree-match", "typical", "naive"):
         (rule,) = (rule for rule in trace.rules if rule.name == name)
         assert rule.other_first == others > 0
-        assert trace.notes[0].startswith("sample-match, typical, naive: want the draft's most probable tokens")
+        assert trace.notes[0].startswith(
+            "sample-match, tree-match, typical, naive: want the draft's most probable tokens"
+        )
         assert f"At {others} of {rule.steps} steps" in trace.notes[0]
-    assert all(rule.other_first == 0 for rule in trace.rules if rule.name not in ("sample-match", "typical", "naive"))
+    assert all(
+        rule.other_first == 0
+        for rule in trace.rules
+        if rule.name not in ("sample-match", "tree-match", "typical", "naive")
+    )
 
 
 def test_shared_numbers_are_told_both_ways(trace):
@@ -171,6 +177,13 @@ def test_shared_numbers_are_told_both_ways(trace):
     assert any(note.startswith("sample-match: these drafts were drawn with the target's own") for note in coupled.notes)
     accepted = {rule.name: rule.accepted for rule in coupled.rules}
     assert accepted["sample-match"] == accepted["gumbel"]
+
+
+def test_a_run_that_drafts_trees_is_refused():
+    spec = RunSpec(prompt="The draft model", rule="tree-match", max_tokens=6, tree_width=2)
+    with pytest.raises(SettingError, match="this run drafts trees"):
+        trace_run(spec)
+    assert trace_run(RunSpec(prompt="The draft model", rule="tree-match", max_tokens=4, tree_width=1)).rules[0].own
 
 
 def test_a_run_that_fails_is_told(monkeypatch):
