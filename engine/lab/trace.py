@@ -21,6 +21,7 @@ from engine.csv_text import csv_line
 from engine.drafters.tree import TreeDrafter
 from engine.errors import DraftscopeError, RunDiffers, SettingError
 from engine.gumbels import SharedGumbels
+from engine.lab.cases import CHAIN_RULES
 from engine.lab.watcher import Judged, TraceStep, Watcher
 from engine.metrics import ratio
 from engine.rules import RULES
@@ -161,7 +162,7 @@ def trace_run(
         raise SettingError(
             "this run drafts trees, and most rules judge chains only; with a tree width of 1 all of them can judge it"
         )
-    others = {name: made(spec) for name, made in RULES.items() if name != spec.rule}
+    others = {name: RULES[name](spec) for name in CHAIN_RULES if name != spec.rule}
     watcher = Watcher(built.rule, others, sampling=built.sampling)
     total = spec.max_tokens if ids is None else len(ids)
     emitted: list[int] = []

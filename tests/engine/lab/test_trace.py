@@ -9,6 +9,7 @@ import pytest
 from engine.acceptance import Ensemble, ExactRejection, Lenience
 from engine.build import build
 from engine.errors import DraftscopeError, RunDiffers, SettingError
+from engine.lab.cases import CHAIN_RULES
 from engine.lab.trace import trace_csv, trace_run
 from engine.laws import total_variation
 from engine.rules import RULES
@@ -48,8 +49,8 @@ def test_the_own_rule_accepts_what_the_run_accepted(rule):
 
 
 def test_every_rule_judges_every_step(trace):
-    assert [rule.name for rule in trace.rules] == list(RULES)
-    assert all(set(step.judged) == set(RULES) for step in trace.steps)
+    assert [rule.name for rule in trace.rules] == list(CHAIN_RULES)
+    assert all(set(step.judged) == set(CHAIN_RULES) for step in trace.steps)
     for rule in trace.rules:
         judged = [step.judged[rule.name] for step in trace.steps]
         assert rule.accepted == sum(one.accepted for one in judged)
@@ -156,18 +157,12 @@ def test_rules_that_want_other_drafts_say_at_how_many_steps(trace):
         if step.n_drafted:
             others += int(pair.partner.logits(context)[0].argmax()) != step.decisions[0].draft_token
         context.extend(step.emitted)
-    for name in ("sample-match", "tree-match", "typical", "naive"):
-        (rule,) = (rule for rule in trace.rules if rule.name == name)
-        assert rule.other_first == others > 0
-        assert trace.notes[0].startswith(
-            "sample-match, tree-match, typical, naive: want the draft's most probable tokens"
-        )
-        assert f"At {others} of {rule.steps} steps" in trace.notes[0]
-    assert all(
-        rule.other_first == 0
-        for rule in trace.rules
-        if rule.name not in ("sample-match", "tree-match", "typical", "naive")
-    )
+    wanting = ("sample-match", "typical", "naive")
+    assert others > 0
+    expected = {name: others if name in wanting else 0 for name in CHAIN_RULES}
+    assert {rule.name: rule.other_first for rule in trace.rules} == expected
+    assert trace.notes[0].startswith(f"{', '.join(wanting)}: want the draft's most probable tokens")
+    assert f"At {others} of {len(trace.steps)} steps" in trace.notes[0]
 
 
 def test_shared_numbers_are_told_both_ways(trace):
@@ -205,5 +200,5 @@ def test_a_trace_as_data_and_as_csv(trace):
     assert data["kind"] == "draftscope trace"
     assert len(data["steps"]) == len(trace.steps)
     rows = list(csv.DictReader(line.strip() for line in trace_csv(trace)))
-    assert len(rows) == len(trace.steps) * len(RULES)
+    assert len(rows) == len(trace.steps) * len(CHAIN_RULES)
     assert sum(int(row["accepted"]) for row in rows if row["rule"] == "exact") == trace.rules[0].accepted
