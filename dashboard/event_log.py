@@ -67,7 +67,7 @@ class EventLog:
                     self._keep_figures()
                     self._append("prompt", event.prompt_text)
                 case Drafted():
-                    self._append("draft", event.index, event.tokens, event.texts, event.note)
+                    self._append("draft", event.index, event.tokens, event.texts, event.note, event.parents)
                 case Step():
                     decisions = [_wire_decision(decision) for decision in event.decisions]
                     if self._replayed:
@@ -154,6 +154,7 @@ def _wire_decision(decision: Decision) -> list[Any]:
         *map(_short, (decision.draft_prob, decision.target_prob)),
         *_apart(decision.accept_prob, decision.draw),
         _short(decision.emitted_prob),
+        decision.parent,
     ]
 
 

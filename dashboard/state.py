@@ -3,6 +3,9 @@
 The owner's id and the run's id stand in the address, so that a refreshed page, which is a new
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
 A link that somebody opened is read from the address once, at the start of the session.
+
+Not all of a sidebar's settings stand in the address: not what a link filled in, not a prompt. They are kept by owner
+beside the sessions, for a page that is refreshed.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
@@ -17,10 +21,12 @@ import streamlit as st
 
 from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.runner import LiveRun, registry
+from dashboard.settings_link import out_of_bounds
 from engine.failures import Failures, failures
 from engine.store import RunStore
 
 __all__ = [
+    "Laws",
     "Link",
     "choose_target",
     "close_link",
@@ -29,8 +35,10 @@ __all__ = [
     "fetching",
     "fill",
     "forget_deleted",
+    "imported",
     "keep_widgets",
     "last_deleted",
+    "laws",
     "link",
     "next_upload",
     "notice",
@@ -38,15 +46,25 @@ __all__ = [
     "remember",
     "remember_deleted",
     "run_failures",
+    "set_laws",
     "show",
     "show_comparison",
     "step_of",
     "take_fetching",
+    "take_imported",
     "take_link",
     "take_notice",
     "take_spec",
     "upload_key",
+    "value",
 ]
+
+
+MOST_KEPT = 256
+"""Tabs whose settings are kept."""
+
+_kept: dict[str, dict[str, Any]] = {}
+_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +82,55 @@ class Link:
     step: str
 
 
+@dataclass(slots=True)
+class Laws:
+    """The laws of the lab's small pair, as they stand.
+
+    Attributes
+    ----------
+    target, draft : sequence of float
+    revision : int
+        Rises whenever the page, and not the user's hand, sets them.
+    sent : int
+        Which of the user's moves since then they are.
+    """
+
+    target: Sequence[float]
+    draft: Sequence[float]
+    revision: int = 0
+    sent: int = 0
+
+
 def remember() -> None:
     """Take owner and run from the address at the start of a session, and keep them in it."""
     state, address = st.session_state, st.query_params
     if "owner" not in state:
         state.owner = address.get("owner") or uuid4().hex
+        state.update({key: value for key, value in _kept.get(state.owner, {}).items() if key not in address})
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
         state.link = Link(address["run"], address.get("step", "")) if address.get("run") else None
         state.link_is_new = state.link is not None
         state.spec_link = address.get("spec", "")
-        if "spec" in address:
-            del address["spec"]  # it is in the sidebar from here on, and may be changed there
         comparison = comparisons.get(address.get("comparison"))
         state.comparison = comparison.id if comparison and comparison.owner == state.owner else None
     for name in ("owner", "run", "comparison"):
         if state[name] and address.get(name) != state[name]:
             address[name] = state[name]
+    if "spec" in address:
+        del address["spec"]  # it is in the sidebar from here on, and may be changed there
+    if not state.setdefault("checked", False):
+        state.checked = True
+        _drop(out_of_bounds(address))
+
+
+def _drop(wrong: Mapping[str, str]) -> None:
+    """Take out of the address what no widget takes, and say so; begin anew, for widgets read what was there."""
+    if wrong:
+        notice(f"Not all of the address was taken. {'; '.join(wrong.values())}")
+        for name in wrong:
+            del st.query_params[name]
+        st.rerun()
 
 
 def owner() -> str:
@@ -110,14 +160,23 @@ def take_link() -> Link | None:
 
 
 def keep_widgets(page: str, prefixes: tuple[str, ...]) -> None:
-    """Hold on to the values of shared widgets, whose keys begin so, where the page is another than before.
+    """Hold on to the values of shared widgets, whose keys begin so, on another page and on a page that is refreshed.
 
     Streamlit gives every page widgets of its own, which begin anew; what the session holds is kept.
     """
     session = st.session_state
+    values = {str(key): session[key] for key in session if str(key).startswith(prefixes)}
     if session.get("page", page) != page:
-        session.update({key: session[key] for key in session if str(key).startswith(prefixes)})
+        session.update(values)
     session.page = page
+    _keep(values)
+
+
+def _keep(values: Mapping[str, Any]) -> None:
+    with _lock:
+        _kept[owner()] = {**_kept.pop(owner(), {}), **values}  # the latest is the last
+        while len(_kept) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
 
 
 def close_link() -> None:
@@ -142,6 +201,12 @@ def take_spec() -> str:
 def fill(widgets: Mapping[str, Any]) -> None:
     """Set widgets by their keys, before they are drawn."""
     st.session_state.update(widgets)
+    _keep(widgets)
+
+
+def value(key: str) -> Any:
+    """What the widget of that key says, in a function that is called because it has changed."""
+    return st.session_state[key]
 
 
 def upload_key() -> str:
@@ -165,13 +230,23 @@ def show_comparison(comparison: LiveComparison) -> None:
 
 
 def notice(text: str) -> None:
-    """Keep a message for the next time the page is drawn."""
+    """Keep what to say of trouble for the next time a page is drawn."""
     st.session_state.notice = text
 
 
 def take_notice() -> str:
-    """The message that was kept, once."""
+    """The trouble that was kept, once."""
     return str(st.session_state.pop("notice", ""))
+
+
+def imported(text: str) -> None:
+    """Keep what came of an import for the next time the page is drawn."""
+    st.session_state.imported = text
+
+
+def take_imported() -> str:
+    """What came of an import, once."""
+    return str(st.session_state.pop("imported", ""))
 
 
 def fetching() -> None:
@@ -214,3 +289,19 @@ def run_failures(run_id: str) -> Failures:
         If it cannot be read.
     """
     return failures(RunStore().events(run_id, exact=True))
+
+
+def laws(key: str, target: Sequence[float], draft: Sequence[float]) -> Laws:
+    """The lab's laws, after what the user has moved in the component of that key; at first the given ones."""
+    session = st.session_state
+    kept: Laws = session.setdefault("laws", Laws(target, draft))
+    moved = (session.get(key) or {}).get("laws") or {}
+    if moved.get("revision") == kept.revision and moved.get("sent", 0) > kept.sent:
+        kept.target, kept.draft, kept.sent = moved["target"], moved["draft"], moved["sent"]
+    return kept
+
+
+def set_laws(target: Sequence[float], draft: Sequence[float]) -> None:
+    """Set the lab's laws."""
+    before: Laws | None = st.session_state.get("laws")
+    st.session_state.laws = Laws(target, draft, before.revision + 1 if before else 0)

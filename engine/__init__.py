@@ -7,7 +7,7 @@ Importing this package loads numpy and the standard library only.
 Examples
 --------
 >>> from engine import RunSpec, Step, build
->>> for event in build(RunSpec(prompt="The draft", max_tokens=3, seed=3)).events():
+>>> for event in build(RunSpec(prompt="The draft", max_tokens=3, seed=6)).events():
 ...     if isinstance(event, Step):
 ...         print([decision.outcome for decision in event.decisions])
 ['accepted', 'accepted', 'bonus']
@@ -26,7 +26,18 @@ from engine.acceptance import (
 )
 from engine.build import BuiltRun, build
 from engine.decode import decode
-from engine.drafters import Drafter, EagleDrafter, LookupFirst, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import (
+    CallableDrafter,
+    Drafter,
+    EagleDrafter,
+    LookupFirst,
+    ModelDrafter,
+    NoDraft,
+    PromptLookup,
+    SuffixDecoding,
+    SuffixFirst,
+    TokenRecycling,
+)
 from engine.errors import DraftscopeError
 from engine.evidence import Evidence
 from engine.explain import explain
@@ -36,7 +47,20 @@ from engine.models.base import HiddenModel, LoadedModel, Model, Tokenizer
 from engine.models.callable import CallableModel
 from engine.models.catalog import load
 from engine.report import Report
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
+from engine.sampling import (
+    Dense,
+    Law,
+    Noise,
+    OneHot,
+    Purpose,
+    Rows,
+    Sampling,
+    Sparse,
+    law,
+    law_of_scores,
+    log_probability,
+    penalised,
+)
 from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import (
@@ -55,6 +79,7 @@ __all__ = [
     "AcceptanceRule",
     "BlockVerification",
     "BuiltRun",
+    "CallableDrafter",
     "CallableModel",
     "Decision",
     "Dense",
@@ -94,8 +119,11 @@ __all__ = [
     "Sparse",
     "Started",
     "Step",
+    "SuffixDecoding",
+    "SuffixFirst",
     "Tally",
     "Tested",
+    "TokenRecycling",
     "Tokenizer",
     "TypicalAcceptance",
     "Verdict",
@@ -103,6 +131,9 @@ __all__ = [
     "decode",
     "explain",
     "law",
+    "law_of_scores",
     "load",
+    "log_probability",
     "measure",
+    "penalised",
 ]

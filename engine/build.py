@@ -6,17 +6,18 @@ What needs no model is checked before any is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.acceptance import AcceptanceRule
 from engine.decode import decode
 from engine.drafter_kinds import check_drafter, load, make_drafter
 from engine.drafters import Drafter
-from engine.drafters.confidence import LENGTH_POLICIES
+from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.errors import PromptError, SettingError
-from engine.lengths import FixedLength
+from engine.lengths import LengthPolicy
 from engine.models.backends import check_backend
 from engine.models.base import LoadedModel, Progress
+from engine.policies import POLICIES
 from engine.probe import check_probe
 from engine.rules import RULES
 from engine.sampling import Noise, Sampling
@@ -35,7 +36,7 @@ class BuiltRun:
     loaded: LoadedModel
     drafter: Drafter
     rule: AcceptanceRule
-    lengths: FixedLength
+    lengths: LengthPolicy
     sampling: Sampling
     prompt: tuple[int, ...]
 
@@ -55,12 +56,19 @@ class BuiltRun:
             tokenizer=self.loaded.tokenizer,
             seed=self.spec.seed,
             probe=self.spec.probe,
+            logprobs=self.spec.logprobs,
             cancelled=cancelled,
             **timing,
         )
 
 
-def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
+def build(
+    spec: RunSpec,
+    progress: Progress | None = None,
+    *,
+    loaded: LoadedModel | None = None,
+    outputs: EarlierOutputs | None = None,
+) -> BuiltRun:
     """Make the parts that a spec names; everything that can be checked without the model is checked before it.
 
     Parameters
@@ -68,6 +76,10 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     spec : RunSpec
     progress : callable, optional
         Told (parts done, parts in all) while a model is compiled, which happens once.
+    outputs : EarlierOutputs, optional
+        What a spec with `suffix_outputs` looks at, instead of what the runs of this process emitted.
+    loaded : LoadedModel, optional
+        The target that the spec names, if it is loaded already.
 
     Raises
     ------
@@ -83,12 +95,12 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     """
     check(spec)
     rule = RULES[spec.rule](spec)
-    loaded = load(spec, spec.target, progress)
+    loaded = loaded or load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
-    drafter = make_drafter(spec, loaded, progress)
-    lengths = FixedLength(spec.draft_length)
-    sampling = Sampling(spec.temperature, spec.top_k, spec.top_p)
+    drafter = make_drafter(spec, loaded, progress, outputs)
+    lengths = POLICIES[spec.length_policy](spec)
+    sampling = replace(spec.sampling, prompt_length=len(prompt))
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
 
 
@@ -100,15 +112,16 @@ def check(spec: RunSpec) -> None:
     SettingError, PromptError
         If a name is unknown, a value out of range, or the prompt cannot be used.
     """
-    Sampling(spec.temperature, spec.top_k, spec.top_p)
-    FixedLength(spec.draft_length)
+    spec.sampling  # noqa: B018 - it refuses what is out of range
     Noise(spec.seed)
     check_backend(spec.backend)
     check_probe(spec.probe)
     for make_rule in RULES.values():
         make_rule(spec)
-    if spec.length_policy not in LENGTH_POLICIES:
-        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {' or '.join(LENGTH_POLICIES)}")
+    if spec.length_policy not in POLICIES:
+        raise SettingError(f"the length policy is {spec.length_policy!r}; choose {', '.join(POLICIES)}")
+    for policy in POLICIES.values():
+        policy(spec)
     if spec.rule not in RULES:
         raise SettingError(f"the rule is {spec.rule!r}; choose {', '.join(RULES)}")
     if spec.max_tokens < 1:

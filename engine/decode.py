@@ -3,8 +3,9 @@
 One step, after Leviathan et al., arXiv 2211.17192, Algorithm 1, with the rule as a part:
 
 1. Ask the length policy how far to draft; cap it by what is left of the budget and of both contexts.
-2. Let the drafter propose; cut the proposal behind an end token.
-3. Verify: one call of the target gives its rows at every drafted position and one behind.
+2. Let the drafter propose, asking the policy whether to go on; cut the proposal behind an end token.
+3. Verify: one call of the target gives its rows at every drafted position and one behind; of a tree,
+   along every branch.
 4. Judge: the rule says what is kept, and gives the target's own token.
 5. Commit token by token, up to the earliest of end token, stop string and limit; the rest is discarded.
 
@@ -15,16 +16,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.exact import ExactRejection
-from engine.checks import check_prompt, check_verdict, checked_draft, checked_rows
-from engine.decisions import decided
-from engine.drafters.base import Drafter
+from engine.checks import check_prompt, check_rule, check_verdict, checked_draft, checked_rows
+from engine.decisions import decided, texts_of
+from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.errors import DraftscopeError, SettingError
-from engine.lengths import FixedLength, LengthPolicy
+from engine.lengths import FixedLength, LengthPolicy, Outcome
 from engine.models.base import Clock, Model, Tokenizer
+from engine.models.tree_rows import tree_rows
 from engine.output import Output
 from engine.probe import Probe, check_probe
 from engine.sampling import Noise, Rows, Sampling
@@ -52,6 +56,7 @@ def decode(
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
     probe: int = 0,
+    logprobs: bool = False,
     cancelled: Cancelled = never,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Event]:
@@ -70,7 +75,8 @@ def decode(
     rule : AcceptanceRule, default `ExactRejection()`
     lengths : LengthPolicy, default `FixedLength()`
     sampling : Sampling, default `Sampling()`
-        Applied to the target and, where the drafter draws from a law, to the draft.
+        Applied to the target and, where the drafter draws from a law, to the draft. Its `prompt_length`
+        is set to the length of `prompt`.
     max_tokens : int, default 128
         Most tokens to emit, at least 1.
     stop : sequence of str, default ()
@@ -85,6 +91,9 @@ def decode(
     probe : int, default 0
         Rows of alternatives to keep of every step as its evidence, at most `MOST_ALTERNATIVES` of
         `engine.evidence`; 0 keeps none and computes none. It changes no token, and its time is apart.
+    logprobs : bool, default False
+        Note the target's own log-probability of every token that is emitted (`Decision.logprob`). It
+        changes no token; a sum over the vocabulary for each is part of the overhead.
     cancelled : callable, default never
         Asked before every step; True ends the run with reason "cancelled".
     clock : callable, default `time.perf_counter`
@@ -123,7 +132,7 @@ def decode(
         )
     check_probe(probe)
     rule = rule or ExactRejection()
-    sampling = sampling or Sampling()
+    sampling = replace(sampling or Sampling(), prompt_length=len(prompt))
     output = Output(
         tokenizer,
         end_tokens=end_tokens,
@@ -138,10 +147,11 @@ def decode(
         rule=rule,
         lengths=lengths or FixedLength(),
         sampling=sampling,
-        draft_sampling=Sampling(temperature=0) if rule.greedy_draft else sampling,
+        draft_sampling=replace(sampling, temperature=0) if rule.greedy_draft else sampling,
         end_tokens=end_tokens,
         output=output,
         probe=Probe(probe, rule, output) if probe else None,
+        logprobs=logprobs,
         prompt_text=text_with_controls(tokenizer, prompt),
         noise=getattr(rule, "noise", Noise)(seed),
         cancelled=cancelled,
@@ -161,6 +171,7 @@ def _events(
     end_tokens: frozenset[int],
     output: Output,
     probe: Probe | None,
+    logprobs: bool,
     prompt_text: str,
     noise: Noise,
     cancelled: Cancelled,
@@ -198,37 +209,47 @@ def _events(
                 break
             watch.resume()  # a caller may hold the run in there, as at every event
             # 1. How far to draft.
-            limit, note = _draft_limit(lengths.next_length(), output.room, len(context), drafter)
+            drawing = noise.of_step(len(context))
+            limit, note = _draft_limit(lengths, output.room, len(context), drafter)
             overhead_seconds = watch.lap()
             # 2. Propose.
             draft = Draft()
             if limit > 0:
-                draft = drafter.propose(context, limit, sampling=draft_sampling, noise=noise, end_tokens=end_tokens)
+                draft = drafter.propose(
+                    context, limit, sampling=draft_sampling, noise=drawing, end_tokens=end_tokens, go_on=lengths
+                )
                 draft = checked_draft(draft, limit, drafter, target.vocab_size, end_tokens)
+                check_rule(rule, draft, drafter)
                 note = draft.note or note
             draft_seconds = watch.lap()
-            texts = output.peek(draft.tokens)
+            texts = texts_of(draft, output)
             overhead_seconds += watch.lap()
-            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note)
+            yield Drafted(index, len(context), draft.tokens, texts, draft_seconds, note, draft.parents)
             watch.resume()
             # 3. Verify.
             n_rows = len(draft.tokens) + 1
-            logits = checked_rows(target.logits([*context, *draft.tokens], n_rows), n_rows, target)
+            if draft.parents is None:
+                logits = target.logits([*context, *draft.tokens], n_rows)
+            else:
+                logits = tree_rows(target, context, draft.tokens, draft.parents)
+            logits = checked_rows(logits, n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
-            rows = Rows(logits, sampling)
-            verdict = rule.judge(draft, rows, noise=noise, start=len(context))
-            check_verdict(verdict, len(draft.tokens), rule, target.vocab_size)
+            rows = Rows(logits, sampling, partial(draft.before, context))
+            verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
+            check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
-            lengths.observe(len(draft.tokens), verdict.n_accepted)
+            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds))
+            if isinstance(drafter, LearnsFromRows):
+                drafter.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0
             if probe:
                 overhead_seconds += watch.lap()
-                evidence = probe.evidence(draft, rows, verdict, noise=noise, start=len(context))
+                evidence = probe.evidence(draft, rows, verdict, noise=drawing, start=len(context))
                 probe_seconds = watch.aside()
             # 5. Commit.
             n_before = len(output.ids)
-            decisions = tuple(decided(draft, texts, verdict, rows, output))
+            decisions = tuple(decided(draft, texts, verdict, rows, output, logprobs=logprobs))
             emitted = output.ids[n_before:]
             overhead_seconds += watch.lap()
             yield Step(
@@ -247,6 +268,9 @@ def _events(
             context.extend(emitted)
             reason = output.reason
             index += 1
+        if isinstance(drafter, LearnsFromOutputs):
+            place = "the end"
+            drafter.finished(output.ids)
     except Exception as failure:  # whatever a model, a drafter or a rule of the user's raises
         reason = "error"
         told = str(failure) if isinstance(failure, DraftscopeError) else f"{type(failure).__name__}: {failure}"
@@ -256,10 +280,11 @@ def _events(
     yield Finished(reason, tuple(output.ids), output.text, prefill_seconds, watch.total, error)
 
 
-def _draft_limit(wanted: int, room: int, n_context: int, drafter: Drafter) -> tuple[int, str]:
+def _draft_limit(lengths: LengthPolicy, room: int, n_context: int, drafter: Drafter) -> tuple[int, str]:
     """How many tokens to draft, and why fewer than wanted. The target's own token takes one place of the room."""
+    wanted = lengths.next_length()
     if wanted == 0:
-        return 0, "the draft length is 0"
+        return 0, lengths.reason or "the draft length is 0"
     draft_room = wanted if drafter.context_length is None else max(0, drafter.context_length - n_context + 1)
     limit = min(wanted, room - 1, draft_room)
     if limit == wanted:

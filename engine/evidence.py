@@ -79,7 +79,8 @@ class Alternative:
     draft_prob, residual_prob : float or None
         None where nothing was drafted (bonus, plain).
     target_logit : float or None
-        The raw logit, at temperature 0 only, where the laws do not tell the alternatives apart.
+        The logit behind penalties, at temperature 0 only, where the laws do not tell the alternatives apart;
+        None for a token that the target bans.
     """
 
     token: int
@@ -107,13 +108,14 @@ class Choice:
         The uniform number that fell into the stretch; None, like `drawn_below`, where the token was drawn with Gumbel
         numbers instead.
     target_entropy, draft_entropy : float or None
-        In nats; None where nothing was drafted.
+        In nats; None where nothing was drafted. In a tree, where several guesses were refused here, the
+        draft's law is that of the last, and the residual is what all of them leave.
     total_variation : float or None
         Half the sum of the absolute differences of target and draft, 0 to 1. The exact rule refuses a
         guess that is drawn from the draft's law with just this probability.
     alternatives : tuple of Alternative
-        The tokens that are most probable under any of the laws, the guess and the token that was taken
-        always among them; in falling order of target probability (temperature 0: of logit).
+        The tokens that are most probable under any of the laws, the guess (of a tree, all siblings) and the token
+        that was taken always among them; in falling order of target probability (temperature 0: of logit).
     target_others, draft_others, residual_others : float or None
         Mass of all tokens that are not listed.
     """

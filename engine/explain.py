@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.acceptance import BlockVerification, ExactRejection, GumbelMatch, SampleMatch
+from engine.acceptance import BlockVerification, ExactRejection, GumbelMatch, SampleMatch, TreeMatch
 from engine.evidence import Choice, Evidence, ExactTest, PositionEvidence
 from engine.values import Decision, Step
 
 __all__ = ["explain", "filled", "number", "quoted"]
 
-TARGET_FIRST = (SampleMatch.name, GumbelMatch.name)
+TARGET_FIRST = (SampleMatch.name, GumbelMatch.name, TreeMatch.name)
 """The rules for which the target draws its own token before it looks at the guess."""
 
 SPELLED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -38,7 +38,8 @@ def explain(step: Step, *, rule: str = ExactRejection.name) -> dict[str, Any]:
     -------
     dict
         Ready for JSON. `positions` has an entry for every decision: its fields, `formula` (the rule's test
-        with the numbers filled in, "" where there is none), `words`, and `exact` (what the exact rule would
+        with the numbers filled in, "" where there is none), `words`, `logprob_words` (the target's
+        log-probability, "" where it was not asked for), and `exact` (what the exact rule would
         have done, or None). `choice` is the deciding position: the fields of
         `engine.evidence.Choice`, a list of `words`, and for every alternative whether it is the `guess`
         and whether it was `taken`; None without evidence. `step` counts from 0.
@@ -77,6 +78,7 @@ def _position(decision: Decision, formula: str, more: PositionEvidence | None, r
         **asdict(decision),
         "formula": shown,
         "words": _words(decision, shown, exact, rule),
+        "logprob_words": _logprob_words(decision),
         "exact": _exact(decision, exact) if exact else None,
     }
 
@@ -88,12 +90,19 @@ def _exact(decision: Decision, exact: ExactTest) -> dict[str, Any]:
 
 def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str) -> str:
     match decision.outcome:
+        case "unreached" if decision.parent is not None:
+            return "It stands on a branch of the tree that was not gone down to here, so nobody judged it."
         case "unreached" if decision.accept_prob is None:
             return "It was drafted behind the rejected token, so nobody judged it."
         case "unreached" if decision.draw is None or rule != BlockVerification.name:
             return "It was drafted behind the rejected token, and is lost with it, whatever its own test said."
         case "unreached":
             return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule)}"
+        case "bonus" if decision.parent is not None:
+            return (
+                "The branch was kept to its end, where nothing more was drafted, so the target adds one: it gives this "
+                f"token {_prob(decision)}."
+            )
         case "bonus":
             return f"Every drafted token was kept, so the target adds one: it gives this token {_prob(decision)}."
         case "plain":
@@ -101,11 +110,24 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str)
     if decision.accept_prob is None:
         return ""
     words = f"{_test_words(decision, formula, rule)} {decision.outcome}."
+    if decision.outcome == "declined":
+        words += " Another guess stood at the same place, and was tried next."
     if exact:
         words += f" {_exact_words(decision, exact)}"
     if decision.discarded:
         words += " What the step gave here was cut off again, by an end token, a stop string or a limit before it."
     return words
+
+
+def _logprob_words(decision: Decision) -> str:
+    """What the target's raw law gives the token that stands here; "" where nobody asked."""
+    if decision.logprob is None:
+        return ""
+    token = quoted(decision.target_text, decision.target_token)
+    return (
+        f"The target's raw law, before temperature, penalties and truncation, gives {token} the log-probability "
+        f"{number(decision.logprob)}, a probability of {number(math.exp(decision.logprob))}."
+    )
 
 
 def _test_words(decision: Decision, formula: str, rule: str) -> str:
@@ -157,9 +179,12 @@ def _prob(decision: Decision) -> str:
 def _choice(step: Step, evidence: Evidence, rule: str) -> dict[str, Any]:
     choice = evidence.choice
     decision = step.decisions[choice.position]
+    guesses = [decision.draft_token]
+    if decision.parent is not None and decision.draft_token is not None:
+        guesses = [other.draft_token for other in step.decisions if other.parent == decision.parent]
     told = asdict(choice)
     for row in told["alternatives"]:
-        row["guess"] = row["token"] == decision.draft_token
+        row["guess"] = row["token"] in guesses
         row["taken"] = row["token"] == decision.target_token
     told["words"] = [_taken_words(evidence, decision), *_law_words(choice, rule)]
     return told

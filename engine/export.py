@@ -49,7 +49,7 @@ RUN_COLUMNS = (
     "tags",
     "note",
 )
-OUTCOMES = ("accepted", "rejected", "unreached", "recovered", "bonus", "plain", "discarded")
+OUTCOMES = ("accepted", "rejected", "declined", "unreached", "recovered", "bonus", "plain", "discarded")
 STEP_SECONDS = ("draft_seconds", "verify_seconds", "overhead_seconds", "probe_seconds", "at_seconds")
 STEP_COLUMNS = (
     "run_id", "step", "context_length", "drafted", *OUTCOMES, "emitted", *STEP_SECONDS, "simulated", "lossless", "note",
@@ -141,7 +141,7 @@ def tokens_csv(run_id: str, events: Iterable[Event], *, header: bool = True) -> 
     >>> step = Step(0, 1, (Decision(0, "plain", target_token=3, target_text="=x"),), (3,), 0.0, 0.5, 0.0, 0.75)
     >>> header, row = tokens_csv("a1", [started, step])
     >>> row
-    "a1,0,0,plain,,3,false,false,,,,,,,,'=x,1,7\\r\\n"
+    "a1,0,0,plain,,3,false,false,,,,,,,,,'=x,1,,7\\r\\n"
     """
     if header:
         yield csv_line(TOKEN_COLUMNS)

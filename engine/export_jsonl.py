@@ -43,7 +43,7 @@ def run_jsonl(run: StoredRun, events: Iterable[Event]) -> Iterator[str]:
     >>> from engine.build import build
     >>> from engine.spec import RunSpec
     >>> from engine.stored_run import StoredRun
-    >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=3)
+    >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=6)
     >>> run = StoredRun("a1", "2026-01-01T00:00:00+00:00", "finished", spec, {}, {})
     >>> [json.loads(line)["type"] for line in run_jsonl(run, build(spec).events())]
     ['run', 'started', 'step', 'finished', 'end']

@@ -140,9 +140,9 @@ def failures(events: Iterable[Event]) -> Failures:
     --------
     >>> from engine.build import build
     >>> from engine.spec import RunSpec
-    >>> found = failures(build(RunSpec(prompt="The draft", max_tokens=40, seed=3)).events())
+    >>> found = failures(build(RunSpec(prompt="The draft", max_tokens=40, seed=0)).events())
     >>> [(row.kind, row.acceptance.successes, row.acceptance.trials) for row in found.kinds]
-    [('start of word', 16, 33), ('punctuation', 2, 5), ('code', 0, 1)]
+    [('start of word', 16, 32), ('punctuation', 1, 5)]
     """
     tally = Tally()
     before = ""
@@ -157,11 +157,13 @@ def failures(events: Iterable[Event]) -> Failures:
             before = event.prompt_text
         if not isinstance(event, Step):
             continue
-        guess_before = before
+        guesses: list[str] = []  # the text that each drafted token ends, or what stands before it if it has none
         for decision in event.decisions:
             if decision.draft_token is not None:
+                follows = len(guesses) - 1 if decision.parent is None else decision.parent
+                guess_before = before if follows < 0 else guesses[follows]
                 kind = kind_of(decision.draft_text, guess_before)
-                guess_before = decision.draft_text or guess_before
+                guesses.append(decision.draft_text or guess_before)
                 drafted[kind] += 1
                 if decision.outcome != "unreached":
                     tested[kind] += 1

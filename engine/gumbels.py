@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.sampling import Array, Law, Noise, OneHot, Purpose, Sparse
+from engine.sampling import Law, Noise, OneHot, Purpose, Sparse
+from engine.sampling.law_kinds import Array
 
 __all__ = ["SharedGumbels"]
 
@@ -47,8 +48,8 @@ class SharedGumbels(Noise):
 
     _kept: OrderedDict[int, Array] = field(default_factory=OrderedDict, init=False, repr=False, compare=False)
 
-    def draw(self, law: Law, position: int, purpose: Purpose) -> int:
-        """The token with the largest log-probability + Gumbel number at `position`."""
+    def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
+        """The token with the largest log-probability + Gumbel number at `position`, for any purpose and place."""
         if isinstance(law, OneHot):
             return law.token
         if isinstance(law, Sparse):

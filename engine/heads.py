@@ -11,20 +11,21 @@ from functools import lru_cache
 from pathlib import Path
 
 from engine.drafters.combined import LookupFirst
-from engine.drafters.confidence import ALWAYS_SURE, Confidence
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.head_compiled import CompiledHead, Graphs, compile_head
 from engine.drafters.head_file import HeadWeights, read_head
 from engine.drafters.head_network import HeadNetwork, NumpyHead
 from engine.drafters.ngram import Match
 from engine.drafters.screen import Screen
+from engine.drafters.suffix import SuffixDecoding
+from engine.drafters.suffix_first import SuffixFirst
 from engine.errors import ModelFileError, SettingError
 from engine.models import catalog
 from engine.models.base import Model
 from engine.models.pull import DOWNLOADS
 from engine.models.token_rows import TokenRows
 
-__all__ = ["eagle", "eagle_and_lookup", "has_shipped_head"]
+__all__ = ["eagle", "eagle_and_lookup", "eagle_and_suffix", "has_shipped_head"]
 
 HEADS = Path(__file__).parent / "drafters" / "heads"
 SHIPPED = {"smollm2-135m": HEADS / "smollm2-135m.npz"}  # by the catalogue's name of the target
@@ -44,7 +45,7 @@ def has_shipped_head(target: str) -> bool:
     return path is not None and path.is_file() and _shipped(path) is not None
 
 
-def eagle(target: str, model: Model, head: str = "", confidence: Confidence = ALWAYS_SURE) -> EagleDrafter:
+def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
     """A drafter that reads the hidden rows of `model`.
 
     Parameters
@@ -55,8 +56,6 @@ def eagle(target: str, model: Model, head: str = "", confidence: Confidence = AL
         The very object that decodes.
     head : str, default ""
         The path of a draft head; without one, the head that ships with the target.
-    confidence : Confidence, default `ALWAYS_SURE`
-        How sure it must be to guess.
 
     Raises
     ------
@@ -82,7 +81,7 @@ def eagle(target: str, model: Model, head: str = "", confidence: Confidence = AL
         network = CompiledHead(_graphs(*made), weights, rows.head, model.context_length)
     else:
         network = NumpyHead(weights, _screen(*made), model.context_length)
-    return EagleDrafter(model, weights, rows, network, confidence)
+    return EagleDrafter(model, weights, rows, network)
 
 
 def eagle_and_lookup(
@@ -91,10 +90,14 @@ def eagle_and_lookup(
     head: str = "",
     max_n: int = 3,
     match: Match = "recent",
-    confidence: Confidence = ALWAYS_SURE,
 ) -> LookupFirst:
     """Prompt lookup where it is rather sure, else the head; see `eagle` and `LookupFirst`."""
-    return LookupFirst(eagle(target, model, head, confidence), max_n, match, confidence)
+    return LookupFirst(eagle(target, model, head), max_n, match)
+
+
+def eagle_and_suffix(target: str, model: Model, head: str, suffix: SuffixDecoding) -> SuffixFirst:
+    """Suffix decoding where its match is long enough, else the head; see `eagle` and `SuffixFirst`."""
+    return SuffixFirst(eagle(target, model, head), suffix)
 
 
 def _path(target: str) -> Path | None:

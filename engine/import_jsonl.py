@@ -24,7 +24,7 @@ from engine.report import Report
 from engine.run_labels import checked_note, checked_tags
 from engine.run_writer import record_json
 from engine.spec import RunSpec
-from engine.step_checks import check_guess, check_step
+from engine.step_checks import check_guess, check_step, check_times
 from engine.stored_run import RUN_ID
 from engine.values import Drafted, Event, Finished, Started, Step
 
@@ -105,7 +105,7 @@ def read_runs(lines: Iterable[bytes], name: str) -> list[ImportedRun]:
     >>> from engine.export_jsonl import run_jsonl
     >>> from engine.build import build
     >>> from engine.stored_run import StoredRun
-    >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=3)
+    >>> spec = RunSpec(prompt="The draft", max_tokens=3, seed=6)
     >>> run = StoredRun("a1", "2026-01-01T00:00:00+00:00", "finished", spec, {}, {})
     >>> lines = [line.encode() for line in run_jsonl(run, build(spec).events())]
     >>> [imported] = read_runs(lines, "runs.jsonl")
@@ -176,6 +176,7 @@ class _Reader:
     def add(self, data: dict[str, Any]) -> None:
         event = event_from_object(data)
         self._check_place(event)
+        check_times(event)
         self._n_events += 1
         self._report.add(event)
         text = event_to_json(event)

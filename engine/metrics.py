@@ -7,19 +7,24 @@ Formulas, units and sources of every figure: `docs/metrics.md`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.values import Drafted, Event, Finished, FinishReason, Started, Step
 
-__all__ = ["Figures", "Point", "PositionFigures", "Tally", "measure", "ratio"]
+__all__ = ["Figures", "Point", "PositionFigures", "Tally", "emitted_logprobs", "measure", "perplexity", "ratio"]
 
 WINDOW_STEPS = 20
 """Recent steps that the figures of a `Point` are taken over."""
 
 NEAR_TIE = 1e-3
 """Logits closer than this may change places by rounding between one forward pass and another."""
+
+
+LARGEST_EXPONENT = 709.0
+"""What exp still gives a float of."""
 
 
 def ratio(numerator: float, denominator: float) -> float | None:
@@ -33,9 +38,29 @@ def ratio(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator > 0 else None
 
 
+def perplexity(logprob_sum: float | None, n_tokens: int) -> float | None:
+    """exp of the mean negative log-probability; None where there is none, or beyond the largest float.
+
+    Examples
+    --------
+    >>> round(perplexity(-6.931472, 10), 3), perplexity(None, 10)
+    (2.0, None)
+    """
+    if logprob_sum is None or not n_tokens or -logprob_sum / n_tokens > LARGEST_EXPONENT:
+        return None
+    return math.exp(-logprob_sum / n_tokens)
+
+
+def emitted_logprobs(step: Step) -> list[float | None]:
+    """The log-probability of every token that a step emits, in order."""
+    return [
+        decision.logprob for decision in step.decisions if decision.target_token is not None and not decision.discarded
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class PositionFigures:
-    """One draft position, counted from 1, over all steps that proposed it.
+    """One draft position, counted from 1, over all steps that proposed it; of trees, one depth.
 
     Attributes
     ----------
@@ -70,10 +95,12 @@ class Point:
 class Figures:
     """Everything that is known of a run, as numbers. Counts are exact; times are seconds.
 
-    `recovered`, `bonus` and `plain` count the target's own tokens, discarded ones among them;
-    `tokens_generated` is what was emitted; `near_ties` counts emitted tokens of a run at temperature 0
-    whose logit and the best other one were less than `NEAR_TIE` apart; `probe_seconds` is time for evidence,
-    which is in no other time.
+    `declined` counts tokens of trees that were refused before a sibling was tried; `per_token_acceptance` and
+    `per_position` take siblings as one guess at their place. `recovered`, `bonus` and `plain` count the target's
+    own tokens, discarded ones among them; `tokens_generated` is what was emitted; `near_ties` counts emitted
+    tokens of a run at temperature 0 whose logit and the best other one were less than `NEAR_TIE` apart;
+    `probe_seconds` is time for evidence, which is in no other time. `logprob_sum` and `perplexity` speak of all
+    emitted tokens, and are None unless each of them has a log-probability.
     """
 
     tokens_generated: int
@@ -82,6 +109,7 @@ class Figures:
     drafted: int
     accepted: int
     rejected: int
+    declined: int
     unreached: int
     recovered: int
     bonus: int
@@ -109,6 +137,8 @@ class Figures:
     finish_reason: FinishReason | None
     error: str
     near_ties: int
+    logprob_sum: float | None
+    perplexity: float | None
     identities_ok: bool
 
 
@@ -118,9 +148,9 @@ class _Positions:
     tested: list[int] = field(default_factory=list)
     accepted: list[int] = field(default_factory=list)
 
-    def add(self, n_drafted: int, n_tested: int, n_accepted: int) -> None:
-        for counts, reached in ((self.drafted, n_drafted), (self.tested, n_tested), (self.accepted, n_accepted)):
-            counts.extend([0] * (n_drafted - len(counts)))
+    def add(self, depth: int, n_tested: int, n_accepted: int) -> None:
+        for counts, reached in ((self.drafted, depth), (self.tested, n_tested), (self.accepted, n_accepted)):
+            counts.extend([0] * (depth - len(counts)))
             for position in range(reached):
                 counts[position] += 1
 
@@ -153,8 +183,10 @@ class Tally:
         self._notes: Counter[str] = Counter()
         self._recent: deque[tuple[float, int, int, int]] = deque(maxlen=WINDOW_STEPS)
         self._emitted = self._discarded = self._steps = self._drafting_steps = self._drafted = self._near_ties = 0
+        self._depths = 0  # drafted places: siblings of a tree stand at the same one
         self._draft_seconds = self._verify_seconds = self._overhead_seconds = self._probe_seconds = 0.0
-        self._at = self._prefill_seconds = 0.0
+        self._at = self._prefill_seconds = self._logprob_sum = 0.0
+        self._n_logprobs = 0
         self._simulated = False
         self._reason: FinishReason | None = None
         self._error = ""
@@ -174,7 +206,7 @@ class Tally:
 
     def _add_step(self, step: Step) -> None:
         outcomes = Counter(decision.outcome for decision in step.decisions)
-        n_drafted, n_accepted = step.n_drafted, step.n_accepted
+        n_drafted, n_accepted, depth = step.n_drafted, step.n_accepted, step.depth
         seconds = step.draft_seconds + step.verify_seconds + step.overhead_seconds
         if self._steps == 0:
             self._prefill_seconds = step.at_seconds - seconds
@@ -183,15 +215,20 @@ class Tally:
         self._discarded += sum(decision.discarded for decision in step.decisions)
         self._emitted += len(step.emitted)
         self._drafted += n_drafted
+        self._depths += depth
         self._near_ties += sum(
             decision.margin is not None and abs(decision.margin) < NEAR_TIE and not decision.discarded
             for decision in step.decisions
         )
+        for logprob in emitted_logprobs(step):
+            if logprob is not None:
+                self._n_logprobs += 1
+                self._logprob_sum += logprob
         if n_drafted:
             self._drafting_steps += 1
-            self._histogram.extend([0] * (n_drafted + 1 - len(self._histogram)))
+            self._histogram.extend([0] * (depth + 1 - len(self._histogram)))
             self._histogram[n_accepted] += 1
-            self._positions.add(n_drafted, n_accepted + outcomes["rejected"], n_accepted)
+            self._positions.add(depth, n_accepted + outcomes["rejected"], n_accepted)
         elif step.note:
             self._notes[step.note] += 1
         self._draft_seconds += step.draft_seconds
@@ -224,6 +261,7 @@ class Tally:
             drafted=self._drafted,
             accepted=outcomes["accepted"],
             rejected=outcomes["rejected"],
+            declined=outcomes["declined"],
             unreached=outcomes["unreached"],
             recovered=outcomes["rejected"],
             bonus=outcomes["bonus"],
@@ -251,8 +289,14 @@ class Tally:
             finish_reason=self._reason,
             error=self._error,
             near_ties=self._near_ties,
+            logprob_sum=self._whole_logprob(),
+            perplexity=perplexity(self._whole_logprob(), self._emitted),
             identities_ok=self._identities_ok(),
         )
+
+    def _whole_logprob(self) -> float | None:
+        whole = self._n_logprobs == self._emitted > 0 and math.isfinite(self._logprob_sum)
+        return self._logprob_sum if whole else None
 
     def _speculation(self) -> str:
         """Whether the drafter is of use, and why not if it is not, in words for a user."""
@@ -275,10 +319,11 @@ class Tally:
         return (
             self._emitted + self._discarded == outcomes["accepted"] + own
             and self._steps == own
-            and self._drafted == outcomes["accepted"] + outcomes["rejected"] + outcomes["unreached"]
+            and self._drafted
+            == outcomes["accepted"] + outcomes["rejected"] + outcomes["declined"] + outcomes["unreached"]
             and sum(self._histogram) == self._drafting_steps
             and sum(place * steps for place, steps in enumerate(self._histogram)) == outcomes["accepted"]
-            and sum(row.drafted for row in positions) == self._drafted
+            and sum(row.drafted for row in positions) == self._depths <= self._drafted
             and sum(row.tested for row in positions) == outcomes["accepted"] + outcomes["rejected"]
             and sum(row.accepted for row in positions) == outcomes["accepted"]
         )

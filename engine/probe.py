@@ -5,6 +5,7 @@ All of its cost is in here, and the loop counts it apart (`Step.probe_seconds`).
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
@@ -15,6 +16,7 @@ from engine.gumbels import SharedGumbels
 from engine.laws import below, entropy, highest, probs_at, top, total_variation
 from engine.output import Output
 from engine.sampling import Law, Noise, OneHot, Purpose, Rows
+from engine.tree import branch, children
 from engine.values import Draft, Verdict
 
 __all__ = ["Probe", "check_probe"]
@@ -41,7 +43,7 @@ class Probe:
     Parameters
     ----------
     n_alternatives : int
-        Rows of alternatives to keep of a step, at least 1; the guess and the token that was taken are kept
+        Rows of alternatives to keep of a step, at least 1; the guesses and the token that was taken are kept
         in any case.
     rule : AcceptanceRule
         Its `formula` and `replacement` are shown, if it has them.
@@ -67,11 +69,10 @@ class Probe:
             What the rule said.
         """
         positions = []
-        for position, test in enumerate(verdict.tested):
-            reached = (
-                position <= verdict.n_accepted
-            )  # a rule may test what is behind its refusal, the exact one does not
-            exact = self._exact_test(position, draft, rows, noise, start) if self._compares and reached else None
+        compares = self._compares and draft.parents is None  # the exact rule judges chains
+        for position, test in zip(verdict.places, verdict.tested, strict=True):
+            reached = position <= verdict.n_accepted  # a rule may test behind its refusal, the exact one does not
+            exact = self._exact_test(position, draft, rows, noise, start) if compares and reached else None
             if test.terms or exact:
                 positions.append(PositionEvidence(position, test.terms, exact))
         return Evidence(self._choice(draft, rows, verdict, noise, start), self._formula, tuple(positions))
@@ -85,14 +86,19 @@ class Probe:
         return ExactTest(test.accept_prob, draw, test.accepted, token, self._text(draft.tokens[:position], token))
 
     def _choice(self, draft: Draft, rows: Rows, verdict: Verdict, noise: Noise, start: int) -> Choice:
-        position = verdict.n_accepted
-        target = rows.law(position)
-        guess = draft.laws[position] if position < len(draft.tokens) else None
+        before = branch(draft.links, verdict.last_kept)
+        row, deciding = verdict.last_kept + 1, verdict.deciding
+        position = len(draft.tokens) if deciding is None else deciding
+        target = rows.law(row)
+        guess = None if deciding is None else draft.laws[deciding]
         left = None if guess is None else verdict.law or residual(target, guess)
         source: Source = "target" if left is None else self._replacement
         drawn_from = target if source == "target" else left if source else None
         on_a_line = drawn_from is not None and not isinstance(noise, SharedGumbels)
-        tokens = self._alternatives(position, draft, rows, verdict.token, [target, guess, left])
+        behind = tuple(draft.tokens[place] for place in before)
+        siblings = [] if deciding is None else children(draft.links)[row]
+        guesses = [draft.tokens[sibling] for sibling in siblings]
+        tokens = self._alternatives(row, guesses, rows, verdict.token, [target, guess, left])
         target_probs, draft_probs, residual_probs = (
             None if law is None else [float(prob) for prob in probs_at(law, tokens)] for law in (target, guess, left)
         )
@@ -103,18 +109,18 @@ class Probe:
             source,
             None if drawn_from is None else drawn_from.prob(verdict.token),
             below(drawn_from, verdict.token) if on_a_line and drawn_from else None,
-            noise.uniform(start + position, Purpose.TARGET) if on_a_line else None,
+            noise.uniform(start + len(before), Purpose.TARGET) if on_a_line else None,
             entropy(target),
             None if guess is None else entropy(guess),
             None if guess is None else total_variation(target, guess),
             tuple(
                 Alternative(
                     token,
-                    self._text(draft.tokens[:position], token),
+                    self._text(behind, token),
                     target_probs[place],
                     None if draft_probs is None else draft_probs[place],
                     None if residual_probs is None else residual_probs[place],
-                    rows.logit(position, token) if greedy else None,
+                    _finite(rows.scores(row)[token]) if greedy else None,
                 )
                 for place, token in enumerate(tokens)
             ),
@@ -123,14 +129,16 @@ class Probe:
             None if residual_probs is None else _others(residual_probs),
         )
 
-    def _alternatives(self, position: int, draft: Draft, rows: Rows, taken: int, laws: list[Law | None]) -> list[int]:
-        """The tokens to keep: the one that was taken, the guess, and the most probable ones under any of the laws."""
-        n, target = self._n_alternatives, rows.law(position)
-        certain = list(dict.fromkeys([taken, *draft.tokens[position : position + 1]]))
+    def _alternatives(
+        self, index: int, guesses: list[int], rows: Rows, taken: int, laws: list[Law | None]
+    ) -> list[int]:
+        """The tokens to keep: the one that was taken, the guesses, and the most probable ones under any of the laws."""
+        n, target = self._n_alternatives, rows.law(index)
+        certain = list(dict.fromkeys([taken, *guesses]))
         if isinstance(target, OneHot):
-            row = rows.row(position)
+            row = rows.scores(index)
             found = [int(token) for token in highest(row, n) if row[token] > -float("inf")]
-            rank = {token: rows.logit(position, token) for token in [*found, *certain]}
+            rank = {token: float(row[token]) for token in [*found, *certain]}
             order = rank
         else:
             known = [law for law in laws if law is not None]
@@ -147,6 +155,11 @@ class Probe:
             return self._output.peek([*before, token])[-1]
         except Exception:  # whatever a tokenizer of the user's raises for an id that it does not know
             return ""
+
+
+def _finite(score: float) -> float | None:
+    """None for the logit of a token that is banned."""
+    return float(score) if math.isfinite(score) else None
 
 
 def _others(probs: list[float]) -> float:

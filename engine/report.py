@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from engine.metrics import Figures, Tally
+from engine.metrics import Figures, Tally, emitted_logprobs
 from engine.values import Event, Finished, Started, Step
 
 __all__ = ["Report"]
@@ -34,6 +34,7 @@ class Report:
         self._started: Started | None = None
         self._finished: Finished | None = None
         self._ids: list[int] = []
+        self._logprobs: list[float | None] = []
         for event in events:
             self.add(event)
 
@@ -44,6 +45,7 @@ class Report:
             self._started = event
         elif isinstance(event, Step):
             self._ids.extend(event.emitted)
+            self._logprobs.extend(emitted_logprobs(event))
         elif isinstance(event, Finished):
             self._finished = event
 
@@ -54,7 +56,8 @@ class Report:
     def record(self) -> dict[str, Any]:
         """Who decoded what, the text and ids, and every figure; plain data, ready for JSON.
 
-        `text` is None for a run that has not ended.
+        `text` is None for a run that has not ended. `logprobs` has an entry for every id, or is None
+        if they were not asked for.
         """
         started, finished = self._started, self._finished
         return {
@@ -68,5 +71,6 @@ class Report:
             "prompt_tokens": len(started.prompt) if started else None,
             "text": finished.text if finished else None,
             "ids": list(self._ids),
+            "logprobs": list(self._logprobs) if any(value is not None for value in self._logprobs) else None,
             **asdict(self._tally.figures()),
         }

@@ -13,6 +13,9 @@ from engine.acceptance import (
     Lenience,
     NaiveThreshold,
     SampleMatch,
+    TreeDistinct,
+    TreeIndependent,
+    TreeMatch,
     TypicalAcceptance,
 )
 from engine.spec import RunSpec
@@ -24,6 +27,9 @@ RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
     BlockVerification.name: lambda spec: BlockVerification(),
     SampleMatch.name: lambda spec: SampleMatch(),
     GumbelMatch.name: lambda spec: GumbelMatch(),
+    TreeIndependent.name: lambda spec: TreeIndependent(),
+    TreeDistinct.name: lambda spec: TreeDistinct(),
+    TreeMatch.name: lambda spec: TreeMatch(),
     Lenience.name: lambda spec: Lenience(spec.lenience),
     Ensemble.name: lambda spec: Ensemble(spec.ensemble_weight),
     TypicalAcceptance.name: lambda spec: TypicalAcceptance(spec.typical_threshold, spec.typical_scale),

@@ -11,14 +11,16 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
+from engine.drafters.suffix_tree import Choice, Speculation
 from engine.errors import SettingError
-from engine.sampling import Sampling
+from engine.lengths import Confident, FixedLength
+from engine.sampling import Arithmetic, Sampling
 
 __all__ = ["RunSpec", "versions"]
 
@@ -36,16 +38,24 @@ class RunSpec:
     drafter : str
         "none", "ngram", "model" (the target's shipped partner), "model:NAME", "eagle" (the
         target's shipped draft head), "eagle:PATH", "eagle+ngram" (prompt lookup where the last
-        tokens occurred before, else the head) or "eagle+ngram:PATH".
+        tokens occurred before, else the head), "eagle+ngram:PATH", "suffix", "eagle+suffix",
+        "eagle+suffix:PATH", "recycling" or "early-exit"; see `engine.drafter_kinds`.
     rule : str
         "exact", "block", "sample-match", "gumbel" (lossless), "lenience", "ensemble", "typical" or "naive"
         (lossy); see `engine.rules`.
     draft_length : int
-        Tokens to draft at a step, 0 to 32.
+        Tokens to draft at a step, 0 to 32; the most, whatever the length policy.
+    tree_width : int
+        Most guesses for the same place, 1 (a chain) to 8, where the rule takes trees and a model drafts; all else
+        drafts chains. The draft length is then the depth of the tree.
+    tree_nodes : int
+        Most tokens of a tree, 1 to 32.
     length_policy : str
-        "confident": a draft head, and the lookup beside it, draft fewer where they are not sure.
-        "fixed": always as many, which is what the other drafters do in any case.
-    temperature, top_k, top_p
+        How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, and the
+        lookup beside it, draft fewer where they are not sure. "fixed": always as many.
+    confidence_threshold, entropy_bound, start_threshold : float
+        The parameter of "confidence-threshold", "entropy-bound" and "draft-and-verify", each 0 to 1.
+    temperature, top_k, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, arithmetic
         See `engine.sampling.Sampling`.
     max_tokens : int
         Most tokens to emit.
@@ -59,6 +69,15 @@ class RunSpec:
         Put the prompt into the model's chat template, if it has one.
     ngram_max, ngram_match
         Longest n-gram and which match wins: see `PromptLookup`.
+    suffix_factor, suffix_offset, suffix_min_prob
+        How far suffix decoding goes: see `engine.drafters.suffix_tree.Speculation`.
+    suffix_choice : str
+        Which continuation it takes: "frequent" or "recent".
+    suffix_outputs : bool
+        Whether it also looks at what earlier runs of the process emitted, and remembers this one.
+        What is drafted, and so what is drawn at a temperature above 0, then depends on those runs.
+    exit_layer : int
+        Layers that an early exit goes through; 0 takes two thirds of them.
     acceptance_probability : float
         The naive rule's parameter.
     lenience : float
@@ -77,6 +96,8 @@ class RunSpec:
         Whether a row is to be the same, bit for bit, alone and in a block.
     probe : int
         Alternatives to keep of every step as its evidence, 0 (none) to 32; decides nothing.
+    logprobs : bool
+        Note the target's own log-probability of every emitted token; decides nothing.
 
     Examples
     --------
@@ -89,10 +110,20 @@ class RunSpec:
     drafter: str = "model"
     rule: str = ExactRejection.name
     draft_length: int = 4
-    length_policy: str = "confident"
+    tree_width: int = 4
+    tree_nodes: int = 16
+    length_policy: str = Confident.name
+    confidence_threshold: float = 0.4
+    entropy_bound: float = 0.4
+    start_threshold: float = 0.6
     temperature: float = Sampling().temperature
     top_k: int = Sampling().top_k
     top_p: float = Sampling().top_p
+    min_p: float = Sampling().min_p
+    repetition_penalty: float = Sampling().repetition_penalty
+    frequency_penalty: float = Sampling().frequency_penalty
+    presence_penalty: float = Sampling().presence_penalty
+    arithmetic: str = Sampling().arithmetic
     max_tokens: int = 128
     stop: tuple[str, ...] = ()
     seed: int = 0
@@ -100,6 +131,12 @@ class RunSpec:
     chat: bool = True
     ngram_max: int = 3
     ngram_match: Match = "recent"
+    suffix_factor: float = Speculation().factor
+    suffix_offset: float = Speculation().offset
+    suffix_min_prob: float = Speculation().min_prob
+    suffix_choice: Choice = "frequent"
+    suffix_outputs: bool = False
+    exit_layer: int = 0
     acceptance_probability: float = 0.1
     lenience: float = 0.5
     ensemble_weight: float = 0.8
@@ -111,6 +148,27 @@ class RunSpec:
     backend: str = "auto"
     exact_rows: bool = True
     probe: int = 0
+    logprobs: bool = False
+
+    @property
+    def sampling(self) -> Sampling:
+        """How logits become a law.
+
+        Raises
+        ------
+        SettingError
+            If a value is out of range.
+        """
+        return Sampling(
+            self.temperature,
+            self.top_k,
+            self.top_p,
+            self.min_p,
+            self.repetition_penalty,
+            self.frequency_penalty,
+            self.presence_penalty,
+            cast(Arithmetic, self.arithmetic),
+        )
 
     def to_json(self) -> str:
         """The spec as one JSON object."""
@@ -132,7 +190,7 @@ class RunSpec:
             raise SettingError(f"a run spec must be a JSON object; this is not JSON: {failure}") from None
         if not isinstance(data, dict):
             raise SettingError(f"a run spec must be a JSON object; this is a {type(data).__name__}")
-        data.setdefault("length_policy", "fixed")  # what a spec meant before there was a choice
+        data.setdefault("length_policy", FixedLength.name)  # what a spec meant before there was a choice
         schema = data.pop("schema", SCHEMA)
         if schema != SCHEMA:
             raise SettingError(f"the run spec has schema {schema}; this version of Draftscope reads schema {SCHEMA}")

@@ -113,7 +113,7 @@ class RunStore:
         return [run_id for run_id, run in self._all() if run is None]
 
     def listing(self) -> tuple[list[StoredRun], list[str]]:
-        """What `runs` and `unreadable` give, read once and fast: `ids` and `text` are left out of the records."""
+        """What `runs` and `unreadable` give, read fast: `ids`, `text` and `logprobs` are left out."""
         every = self._all(brief=True)
         return [run for _, run in every if run is not None], [run_id for run_id, run in every if run is None]
 

@@ -40,8 +40,9 @@ RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 BEFORE_RECORD, BEHIND_RECORD = "SELECT number, id, created_at, state, spec, versions, ", ", tags, note FROM runs"
 SELECT = f"{BEFORE_RECORD}record{BEHIND_RECORD}"
 SELECT_BRIEF = f"""{BEFORE_RECORD}
-    CASE WHEN json_valid(record) THEN json_remove(record, '$.ids', '$.text') ELSE record END{BEHIND_RECORD}"""
-"""A record grows with its run by `ids` and `text`; without them a list of runs is read in no time."""
+    CASE WHEN json_valid(record) THEN json_remove(record, '$.ids', '$.text', '$.logprobs')
+    ELSE record END{BEHIND_RECORD}"""
+"""A record grows with its run by `ids`, `text` and `logprobs`; without them a list of runs is read in no time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Literal
 
 from engine.evidence import Evidence, Term
 from engine.sampling import Law
+from engine.tree import branch, chain, depths
 
 __all__ = [
     "Decision",
@@ -30,13 +31,13 @@ __all__ = [
 ]
 
 Tokens = Sequence[int]
-Outcome = Literal["accepted", "rejected", "unreached", "bonus", "plain"]
+Outcome = Literal["accepted", "rejected", "declined", "unreached", "bonus", "plain"]
 FinishReason = Literal["end_token", "stop_string", "length", "context", "cancelled", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a drafter proposes for one step.
+    """What a drafter proposes for one step: a chain of tokens, or a tree of them.
 
     Parameters
     ----------
@@ -44,23 +45,62 @@ class Draft:
         The proposed ids, in order; empty for a plain step.
     laws : tuple of Law
         The law that each token was *actually drawn from*, one per token; a deterministic
-        drafter hands over `OneHot(token)`.
+        drafter hands over `OneHot(token)`. Of tokens that were drawn one after the other behind the same
+        one, without replacement, each has a law that gives nothing to those before it.
     logits : tuple of float or None
         The draft's raw logit of each token, for rules that look at raw scores; None where the
         drafter has none.
     note : str
         Why fewer tokens than asked for came, in words for a user; empty if there is no reason.
+    parents : tuple of int or None
+        Of a tree: the place among `tokens` of the token that each one follows, -1 for none; a token stands
+        behind the one that it follows, and the children of a token are tried in their order. None for a
+        chain, in which each token follows the one before it.
+
+    Examples
+    --------
+    Two guesses for the first place, and one behind the second of them:
+
+    >>> from engine.sampling import OneHot
+    >>> tree = Draft((5, 6, 7), (OneHot(5), OneHot(6), OneHot(7)), parents=(-1, -1, 1))
+    >>> tree.depth, tree.links, tree.cut(2).links
+    (2, (-1, -1, 1), (-1, -1))
     """
 
     tokens: tuple[int, ...] = ()
     laws: tuple[Law, ...] = ()
     logits: tuple[float, ...] | None = None
     note: str = ""
+    parents: tuple[int, ...] | None = None
+
+    def before(self, context: Tokens, row: int) -> list[int]:
+        """The ids that stand before row `row` of the target: the context, and the drafted tokens on the way there.
+
+        Examples
+        --------
+        >>> from engine.sampling import OneHot
+        >>> Draft((7, 8), (OneHot(7), OneHot(8))).before([5, 6], 1)
+        [5, 6, 7]
+        >>> Draft((7, 8), (OneHot(7), OneHot(8)), parents=(-1, -1)).before([5, 6], 2)
+        [5, 6, 8]
+        """
+        return [*context, *(self.tokens[place] for place in branch(self.links, row - 1))]
 
     def cut(self, n_tokens: int) -> Draft:
         """The first `n_tokens` tokens of this draft."""
         logits = None if self.logits is None else self.logits[:n_tokens]
-        return Draft(self.tokens[:n_tokens], self.laws[:n_tokens], logits, self.note)
+        parents = None if self.parents is None else self.parents[:n_tokens]
+        return Draft(self.tokens[:n_tokens], self.laws[:n_tokens], logits, self.note, parents)
+
+    @property
+    def links(self) -> tuple[int, ...]:
+        """`parents`, of a chain too."""
+        return chain(len(self.tokens)) if self.parents is None else self.parents
+
+    @property
+    def depth(self) -> int:
+        """How many tokens may be kept at most."""
+        return max(depths(self.links), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +129,40 @@ class Verdict:
 
     `law` is the law that `token` was drawn from, for a rule that draws it from neither the target's law nor the
     residual of the exact rule; else None.
+
+    In a tree `nodes` names the token of each test, by its place in the draft. A test is followed by that of
+    the next sibling if it was refused, and by that of the first child if it was kept; `token` comes
+    when there is no such one. None stands for 0, 1, 2, ...
     """
 
     tested: tuple[Tested, ...]
     token: int
     law: Law | None = None
+    nodes: tuple[int, ...] | None = None
 
     @property
     def n_accepted(self) -> int:
         """How many drafted tokens were kept."""
         return sum(test.accepted for test in self.tested)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """`nodes`, of a chain too."""
+        return tuple(range(len(self.tested))) if self.nodes is None else self.nodes
+
+    @property
+    def last_kept(self) -> int:
+        """The place of the last drafted token that was kept, -1 for none."""
+        kept = [place for place, test in zip(self.places, self.tested, strict=True) if test.accepted]
+        return kept[-1] if kept else -1
+
+    @property
+    def deciding(self) -> int | None:
+        """The place of the drafted token that the target's own one replaces; None if it replaces none."""
+        refused = [place for place, test in zip(self.places, self.tested, strict=True) if not test.accepted]
+        if self.nodes is not None:
+            refused = [place for place in refused if place == self.nodes[-1]]
+        return refused[0] if refused else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +173,9 @@ class Decision:
     |-----------|-------------|--------------|
     | accepted  | the guess   | the same     |
     | rejected  | the guess   | the recovered token that replaces it |
-    | unreached | the guess   | None: behind the refused token, so never judged, or in vain |
-    | bonus     | None        | the extra token after a draft that was kept whole |
+    | declined  | the guess   | None: refused in a tree, and a sibling was tried next |
+    | unreached | the guess   | None: behind the refused token or beside the way, so never judged, or in vain |
+    | bonus     | None        | the extra token after a draft, or a branch, that was kept whole |
     | plain     | None        | the token of a step that drafted nothing |
 
     Attributes
@@ -126,13 +191,20 @@ class Decision:
         Acceptance probability and the uniform number held against it.
     emitted_prob : float or None
         Probability of `target_token` under the target's own processed law (never the residual).
+    logprob : float or None
+        Natural logarithm of the probability of `target_token` under the target's raw law (temperature
+        1, nothing else done to its logits), whatever the rule; None unless it was asked for, and where
+        that probability is 0.
     margin : float or None
-        At temperature 0, how far the logit of `target_token` is ahead of the best other one;
-        negative for a token that only a lossy rule keeps.
+        At temperature 0, how far the logit of `target_token` is ahead of the best other one, behind
+        penalties; negative for a token that only a lossy rule keeps.
     draft_text, target_text : str
         The tokens as text. A token that only begins a character shows its bytes, such as `<F0 9F>`.
     target_parts : int
         How many tokens the first character of `target_text` is spread over; 1 as a rule.
+    parent : int or None
+        In a tree, the position of the drafted token that this one follows, -1 for none; None in a chain,
+        where each follows the one before it.
     """
 
     position: int
@@ -146,10 +218,12 @@ class Decision:
     accept_prob: float | None = None
     draw: float | None = None
     emitted_prob: float | None = None
+    logprob: float | None = None
     margin: float | None = None
     draft_text: str = ""
     target_text: str = ""
     target_parts: int = 1
+    parent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +249,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """The guess of a step, before it is judged. `note` says why it is short or empty."""
+    """The guess of a step, before it is judged. `note` says why it is short or empty; `parents` as in `Draft`."""
 
     index: int
     context_length: int
@@ -183,6 +257,7 @@ class Drafted:
     texts: tuple[str, ...]
     draft_seconds: float
     note: str = ""
+    parents: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +294,26 @@ class Step:
         return sum(decision.accepted for decision in self.decisions)
 
     @property
+    def parents(self) -> tuple[int, ...] | None:
+        """`Draft.parents` of what was drafted."""
+        drafted = [decision for decision in self.decisions if decision.draft_token is not None]
+        if not drafted or drafted[0].parent is None:
+            return None
+        return tuple(-1 if decision.parent is None else decision.parent for decision in drafted)
+
+    @property
+    def depth(self) -> int:
+        """How many drafted tokens might have been kept: all of a chain, the longest branch of a tree."""
+        parents = self.parents
+        return self.n_drafted if parents is None else max(depths(parents))
+
+    @property
     def guess(self) -> Drafted:
         """The `Drafted` event of the step, which holds all that it said."""
         drafted = [decision for decision in self.decisions if decision.draft_token is not None]
         tokens = tuple(decision.draft_token for decision in drafted if decision.draft_token is not None)
         texts = tuple(decision.draft_text for decision in drafted)
-        return Drafted(self.index, self.context_length, tokens, texts, self.draft_seconds, self.note)
+        return Drafted(self.index, self.context_length, tokens, texts, self.draft_seconds, self.note, self.parents)
 
 
 @dataclass(frozen=True, slots=True)

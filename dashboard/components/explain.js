@@ -79,6 +79,7 @@ class Explain {
         recovered ? 'recovered' : chosen.outcome),
       make('span', 'explain-outcome', recovered ? 'recovered' : chosen.discarded && !drafted ? `${chosen.outcome}, then discarded` : chosen.outcome),
       make('p', 'explain-words', words));
+    if (chosen.logprob_words) lead.append(make('p', 'explain-words', chosen.logprob_words));
     if (told.note) lead.append(make('p', 'explain-note', `${sentence(told.note)}.`.replace('..', '.')));
     return lead;
   }
@@ -111,7 +112,15 @@ function positionsTable(positions, chosen) {
   const head = table.createTHead().insertRow();
   for (const [words, kind] of COLUMNS) head.append(Object.assign(make('th', `cell-${kind}`, words), {scope: 'col'}));
   const body = table.createTBody();
-  for (const position of positions) body.append(positionRow(position, position.position === chosen));
+  const parents = positions.map(({parent}) => parent);
+  const tree = parents[0] !== null;
+  const depths = tree ? depthsOf(parents) : [];
+  for (const place of tree ? drawnOrder(parents) : positions.keys()) {
+    const row = positionRow(positions[place], place === chosen);
+    if (tree) row.style.setProperty('--depth', depths[place]);
+    body.append(row);
+  }
+  table.classList.toggle('of-a-tree', tree);
   return table;
 }
 

@@ -19,6 +19,7 @@ class FigureRow {
     this.progress = find('.progress');
     this.prefill = find('.prefill');
     this.probe = find('.probe');
+    this.perplexity = find('.perplexity');
     this.badges = {simulated: find('.badge-simulated'), lossy: find('.badge-lossy'), backend: find('.badge-backend')};
     this.notices = {error: find('.notice-error'), counts: find('.notice-counts'), connection: find('.notice-connection')};
     this.values = Object.keys(FIGURES).map((name) => [name, find(`[data-figure="${name}"]`)]);
@@ -58,12 +59,13 @@ class FigureRow {
       bar.style.flexGrow = share ?? 0;
       setText(label, share === null ? NOT_AVAILABLE : `${percent(share, 0)}, ${seconds(figures[`${part}_seconds`])}`);
     }
+    setText(this.perplexity, figures.perplexity ? `perplexity ${number(figures.perplexity)}` : '');
     setText(this.probe, figures.probe_seconds ? `explaining took ${seconds(figures.probe_seconds)}` : '');
     setText(this.prefill, figures.steps ? `prompt read in ${seconds(figures.prefill_seconds)}` : '');
   }
 
   blank() {
-    for (const element of [this.speculation, this.progress, this.prefill, this.probe]) setText(element, '');
+    for (const element of [this.speculation, this.progress, this.prefill, this.probe, this.perplexity]) setText(element, '');
     for (const [, element] of this.values) setText(element, NOT_AVAILABLE);
     for (const {bar, label} of this.parts) {
       bar.style.flexGrow = 0;

@@ -11,6 +11,8 @@ class Inspector {
       if (event.pointerType === 'mouse' && !tooltip.pinned) this.inspect(owner(event));
     });
     live.addEventListener('pointerleave', () => tooltip.pinned || tooltip.hide());
+    live.addEventListener('click', (event) => this.firstOfTwo(event), {capture: true});
+    live.addEventListener('dblclick', () => stream.clicked && steps.choose(stream.clicked));
     live.addEventListener('click', (event) => {
       const clicked = owner(event);
       if (clicked && stream.box.contains(clicked)) {
@@ -35,6 +37,14 @@ class Inspector {
 
   stop() {
     document.removeEventListener('pointerdown', this.outside);
+  }
+
+  // Opening or closing the panel moves the text, so the second click of a double click may hit another token, or the panel.
+  // It does nothing, and the double click is about the token that the first one hit.
+  firstOfTwo(event) {
+    const {stream} = this;
+    if (event.detail < 2) stream.clicked = stream.box.contains(event.target) ? event.target.closest('.token') : null;
+    else if (stream.clicked) event.stopPropagation();
   }
 
   key(event) {

@@ -7,6 +7,7 @@ that view's files for words and tokens:
 |---|---|
 | words.js | numbers and outcomes as a reader sees them |
 | tokens.js | a decision -> token spans |
+| tree.js | a step that drafted a tree, as columns |
 | stream.js | the token stream of a lane |
 | figures.js | the legend, and how text is set |
 | lanes.js | the lanes, fetched from a cursor; has the module's `export default` |
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["lanes_view"]
 
-SCRIPTS = ("words.js", "tokens.js", "stream.js", "figures.js", "lanes.js")
+SCRIPTS = ("words.js", "tokens.js", "tree.js", "stream.js", "figures.js", "lanes.js")
 STYLES = ("live.css", "lanes.css")
 
 

@@ -12,6 +12,7 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | timeline.js | a run as a row of steps |
 | feed.js | the event log of a run, fetched from a cursor; its figures after every step |
 | tokens.js | a decision -> token spans |
+| tree.js | a step that drafted a tree, as columns |
 | stream.js | the token stream: chunks, guesses and their fate, following the end |
 | tooltip.js | what happened to a token, in words and numbers |
 | inspector.js | which token or figure the tooltip is about, which token is chosen |
@@ -48,6 +49,7 @@ SCRIPTS = (
     "timeline.js",
     "feed.js",
     "tokens.js",
+    "tree.js",
     "stream.js",
     "tooltip.js",
     "inspector.js",

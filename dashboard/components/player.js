@@ -30,8 +30,8 @@ class Player {
     this.slider.addEventListener('input', () => this.go(Number(this.slider.value)));
     this.speed.addEventListener('change', () => (page.speed = this.speed.value));
     live.addEventListener('keydown', (event) => this.key(event));
-    stream.box.addEventListener('dblclick', (event) => {
-      const step = event.target.closest('.token')?.dataset.step;
+    live.addEventListener('dblclick', () => {
+      const step = stream.clicked?.dataset.step;
       if (step !== undefined && this.ready()) this.go(Number(step) + 1);
     });
     this.outside = (event) => document.activeElement === document.body && this.key(event);

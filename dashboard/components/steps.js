@@ -37,6 +37,7 @@ class Steps {
     this.token?.classList.remove('chosen');
     this.token = token;
     token.classList.add('chosen');
+    if (token.matches('.aside')) token.closest('.step').classList.add('open');
     this.board.classList.add('explaining');
     const {step, position, outcome} = token.dataset;
     const title = `Step ${count(Number(step) + 1)}`;

@@ -14,6 +14,11 @@ const NEAR_END_PIXELS = 32;
 const INPUT_MS = 1000; // a scroll this soon after a wheel, touch, key or click is the reader's
 const LONGEST_CHARACTER = 8; // tokens that one character may be spread over
 
+// In the order in which they stand in the text.
+function tokensOf(step) {
+  return [...step.querySelectorAll('.token')];
+}
+
 class Stream {
   constructor(box, jump) {
     this.box = box;
@@ -32,10 +37,12 @@ class Stream {
 
   clear() {
     this.box.replaceChildren();
+    delete this.box.dataset.trees;
     this.chunk = null;
     this.chunkTokens = 0;
     this.openings = []; // of every chunk: its first entry, and the state of affairs just before
     this.kept = new Map(); // chunks that were taken away, by their first entry
+    this.clicked = null; // the token that the first click of a double click hit
     this.marked = null; // the step that is marked as shown
     this.step = null; // the span of the latest step
     this.stepTokens = 0;
@@ -51,11 +58,11 @@ class Stream {
     this.chunk.append(make('span', 'prompt', text));
   }
 
-  showGuess(entry, index, tokens, texts, note) {
+  showGuess(entry, index, tokens, texts, note, parents = null) {
     this.told.set(index, {note, texts});
     const spans = tokens.map((id, position) =>
       tokenSpan(index, position, {outcome: 'guess', id, text: texts[position], discarded: false, emitted: false}));
-    this.fillStep(entry, index, spans);
+    this.fillStep(entry, index, parents ? this.forked(spans, parents) : spans);
   }
 
   showFate(entry, index, wires, note) {
@@ -64,15 +71,21 @@ class Stream {
     const spans = [];
     const recovered = []; // read behind all that was refused
     const emitted = [];
+    const tree = decisions[0].parent !== null;
     decisions.forEach((decision, position) => {
       for (const token of shownTokens(decision)) {
         const span = tokenSpan(index, position, token);
-        (token.outcome === 'recovered' ? recovered : spans).push(span);
+        (token.outcome === 'recovered' && !tree ? recovered : spans).push(span);
         if (token.emitted) emitted.push([span, token.parts]);
       }
     });
-    this.fillStep(entry, index, [...spans, ...recovered]);
+    this.fillStep(entry, index, tree ? this.forked(spans, decisions.map(({parent}) => parent)) : [...spans, ...recovered]);
     for (const [span, parts] of emitted) this.emitted(span, parts);
+  }
+
+  forked(spans, parents) {
+    this.box.dataset.trees = '1';
+    return columnsOf(spans, parents);
   }
 
   emitted(span, parts) {
@@ -92,9 +105,10 @@ class Stream {
       this.chunk.append(this.step);
       this.stepTokens = 0;
     }
-    this.chunkTokens += spans.length - this.stepTokens;
-    this.stepTokens = spans.length;
     this.step.replaceChildren(...spans);
+    const count = tokensOf(this.step).length;
+    this.chunkTokens += count - this.stepTokens;
+    this.stepTokens = count;
   }
 
   openChunk(entry) {
@@ -214,20 +228,26 @@ class Stream {
   neighbour(span, forwards) {
     if (!span) return this.firstInSight();
     const way = forwards ? 'nextElementSibling' : 'previousElementSibling';
-    const end = forwards ? 'firstElementChild' : 'lastElementChild';
-    for (let at = span; at; ) {
-      at = at[way] ?? this.beyond(at.parentElement, way)?.[end];
-      if (at?.checkVisibility()) return at;
+    let step = span.closest('.step');
+    let tokens = tokensOf(step);
+    for (let place = tokens.indexOf(span); ; ) {
+      place += forwards ? 1 : -1;
+      if (!tokens[place]) {
+        step = this.beyond(step, way);
+        if (!step) return span;
+        tokens = tokensOf(step);
+        place = forwards ? 0 : tokens.length - 1;
+      }
+      if (tokens[place]?.checkVisibility()) return tokens[place];
     }
-    return span;
   }
 
   // The first visible token of the next step, or of the one before; from no token, the first one in sight.
   neighbourStep(span, forwards) {
     if (!span) return this.firstInSight();
-    let step = span.parentElement;
+    let step = span.closest('.step');
     while ((step = this.beyond(step, forwards ? 'nextElementSibling' : 'previousElementSibling'))) {
-      const token = [...step.children].find((child) => child.matches('.token') && child.checkVisibility());
+      const token = tokensOf(step).find((child) => child.checkVisibility());
       if (token) return token;
     }
     return span;

@@ -13,9 +13,9 @@ const NO_GLYPHS = new Set();
 // Names the fields of a decision as they come over the wire.
 function decisionOf(wire) {
   const [outcome, draftToken, draftText, targetToken, targetText, parts, discarded,
-    draftProb, targetProb, acceptProb, draw, emittedProb] = wire;
+    draftProb, targetProb, acceptProb, draw, emittedProb, parent = null] = wire;
   return {outcome, draftToken, draftText, targetToken, targetText, parts, discarded: Boolean(discarded),
-    draftProb, targetProb, acceptProb, draw, emittedProb};
+    draftProb, targetProb, acceptProb, draw, emittedProb, parent};
 }
 
 // What a reader sees of a decision: one token, or two where a drafted token was replaced.
@@ -23,7 +23,7 @@ function shownTokens(decision) {
   const {outcome, draftToken, draftText, targetToken, targetText, discarded, parts} = decision;
   const target = {outcome, id: targetToken, text: targetText, discarded, parts, emitted: !discarded};
   const drafted = {outcome, id: draftToken, text: draftText, discarded: false, parts: 1, emitted: false};
-  if (outcome === 'unreached') return [drafted];
+  if (outcome === 'unreached' || outcome === 'declined') return [drafted];
   if (outcome === 'rejected') return [drafted, {...target, outcome: 'recovered'}];
   return [target];
 }

@@ -9,7 +9,7 @@ function tokenStory(span, known) {
   const {step, position, outcome, token, part, discarded} = span.dataset;
   const decision = known.decisions?.[position];
   const text = outcome === 'guess' ? known.texts[position]
-    : outcome === 'rejected' || outcome === 'unreached' ? decision.draftText : decision.targetText;
+    : NOT_KEPT.has(outcome) ? decision.draftText : decision.targetText;
   const story = {
     text: quoted(text),
     outcome: discarded === '1' ? `${outcome}, then discarded` : outcome,
@@ -23,7 +23,7 @@ function tokenStory(span, known) {
 
   if (outcome === 'rejected') story.rows.push(['replaced by', `${quoted(decision.targetText)} (id ${decision.targetToken})`]);
   if (outcome === 'recovered') story.rows.push(['replaces', `${quoted(decision.draftText)} (id ${decision.draftToken})`]);
-  if (outcome === 'accepted' || outcome === 'rejected') {
+  if (outcome === 'accepted' || outcome === 'rejected' || outcome === 'declined') {
     story.rows.push(
       ['draft probability', probability(decision.draftProb)],
       ['target probability', probability(decision.targetProb)],

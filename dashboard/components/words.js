@@ -31,9 +31,10 @@ const OUTCOMES = {
   guess: 'Drafted, not judged yet.',
   accepted: 'Drafted, and the rule kept it.',
   rejected: 'Drafted, and the rule refused it: the first refusal of its step.',
-  unreached: 'Drafted after the rejected token, so it is lost with it.',
+  declined: 'Drafted in a tree, and the rule refused it; a guess beside it was tried next.',
+  unreached: 'Drafted after the rejected token, or on a branch that was not taken, so it is lost.',
   recovered: "The target's replacement for the rejected token.",
-  bonus: 'The extra token the target gives when every drafted token was kept.',
+  bonus: 'The extra token the target gives when the draft, or a branch of a tree, was kept to its end.',
   plain: 'A token of the target in a step that drafted nothing.',
   discarded: 'Kept or given by the target, then cut by an end token, a stop string or a limit.',
 };

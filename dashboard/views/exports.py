@@ -1,12 +1,16 @@
-"""Download buttons and the import; a file is built when its button is pressed, never before."""
+"""Download buttons; a file is built when its button is pressed, never before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 import streamlit as st
 
+from dashboard import state
 from dashboard.html_file import html_file
+from engine.deleted_runs import KEPT_DAYS
+from engine.errors import DraftscopeError
 from engine.export import runs_csv, steps_csv, to_bytes, tokens_csv
 from engine.export_jsonl import run_jsonl
 from engine.store import RunStore
@@ -14,44 +18,42 @@ from engine.values import Event
 
 __all__ = ["export_menu", "run_exports"]
 
+TYPES = {".html": "text/html", ".jsonl": "application/jsonl", ".csv": "text/csv"}
+
 
 def run_exports(run_id: str, *, key: str) -> None:
     """Buttons for one run: to play it without Draftscope, to import it again, its steps and its tokens."""
     with st.container(horizontal=True, vertical_alignment="center", key=f"{key}_exports"):
-        st.download_button(
+        _button(
             "Replay as HTML",
             lambda: html_file(RunStore().get(run_id), RunStore().events(run_id)),
             f"run-{run_id[:8]}.html",
-            "text/html",
+            (run_id,),
             key=f"{key}_html",
-            on_click="ignore",
-            icon=":material/download:",
-            help="One file that opens with a double click and needs no network: the run to play and step through.",
+            words="One file that opens with a double click and needs no network: the run to play and step through.",
         )
-        st.download_button(
+        _button(
             "Run as JSONL",
             lambda: to_bytes(run_jsonl(RunStore().get(run_id), RunStore().events(run_id))),
             f"run-{run_id[:8]}.jsonl",
-            "application/jsonl",
+            (run_id,),
             key=f"{key}_jsonl",
-            on_click="ignore",
-            icon=":material/download:",
-            help="Every event, without loss; import it on the History page, or with `python -m engine runs import`.",
+            words="Every event, without loss; import it on the History page, or with `python -m engine runs import`.",
         )
-        for_excel = _for_excel(key)
+        bom = _for_excel(key)
         _button(
             "Steps as CSV",
-            lambda: steps_csv(run_id, RunStore().events(run_id)),
+            lambda: to_bytes(steps_csv(run_id, RunStore().events(run_id)), bom=bom),
             f"steps-{run_id[:8]}.csv",
-            for_excel=for_excel,
+            (run_id,),
             key=f"{key}_steps",
             words="One row for every step.",
         )
         _button(
             "Tokens as CSV",
-            lambda: tokens_csv(run_id, RunStore().events(run_id)),
+            lambda: to_bytes(tokens_csv(run_id, RunStore().events(run_id)), bom=bom),
             f"tokens-{run_id[:8]}.csv",
-            for_excel=for_excel,
+            (run_id,),
             key=f"{key}_tokens",
             words="One row for every decision: draft token, target token, accepted or not, and why.",
         )
@@ -62,12 +64,12 @@ def export_menu(run_ids: Sequence[str], *, chosen: bool) -> None:
     n_runs = "1 run" if len(run_ids) == 1 else f"{len(run_ids)} runs"
     with st.popover(f"Export {n_runs}", icon=":material/download:", disabled=not run_ids, key="export"):
         st.caption("What is selected." if chosen else "Everything in the list; select rows to export less.")
-        for_excel = _for_excel("runs")
+        bom = _for_excel("runs")
         _button(
             "Runs as CSV",
-            lambda: runs_csv(map(RunStore().get, run_ids)),
+            lambda: to_bytes(runs_csv(map(RunStore().get, run_ids)), bom=bom),
             "runs.csv",
-            for_excel=for_excel,
+            run_ids,
             key="runs_csv",
             words="One row for every run, with its settings and figures.",
         )
@@ -77,9 +79,9 @@ def export_menu(run_ids: Sequence[str], *, chosen: bool) -> None:
         for kind, lines, row in (("Steps", steps_csv, "step"), ("Tokens", tokens_csv, "decision")):
             _button(
                 f"{kind} as CSV",
-                lambda lines=lines: _lines_of(run_ids, lines),  # type: ignore[misc]
+                lambda lines=lines: to_bytes(_lines_of(run_ids, lines), bom=bom),  # type: ignore[misc]
                 f"{kind.lower()}.csv",
-                for_excel=for_excel,
+                run_ids,
                 key=f"all_{kind.lower()}_csv",
                 words=f"One row for every {row} of these runs.",
             )
@@ -100,15 +102,30 @@ def _for_excel(key: str) -> bool:
 
 
 def _button(
-    label: str, lines: Callable[[], Iterator[str]], name: str, *, for_excel: bool, key: str, words: str
+    label: str, content: Callable[[], bytes], name: str, run_ids: Sequence[str], *, key: str, words: str
 ) -> None:
     st.download_button(
         label,
-        lambda: to_bytes(lines(), bom=for_excel),
+        content,
         name,
-        "text/csv",
+        TYPES[PurePath(name).suffix],
         key=key,
-        on_click="ignore",
+        on_click=_look_for,
+        args=(run_ids,),
         icon=":material/download:",
         help=words,
     )
+
+
+def _look_for(run_ids: Sequence[str]) -> None:
+    """Say which runs are gone; Streamlit says no more than that there is no file, and that for a moment."""
+    try:
+        here = {run.id for run in RunStore().listing()[0]}
+    except DraftscopeError as failure:
+        state.notice(f"Nothing was downloaded. {failure}")
+        return
+    if gone := [run_id for run_id in run_ids if run_id not in here]:
+        state.notice(
+            f"Nothing was downloaded: {', '.join(gone[:5])} was deleted meanwhile. "
+            f"For {KEPT_DAYS} days the page History can restore it, under “Deleted runs”."
+        )

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import streamlit as st
 
+from dashboard import state
 from dashboard.boxes import error_box, warning_box
 from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
@@ -26,8 +27,10 @@ from engine.store import RunStore, StoredRun
 __all__ = ["page"]
 
 COLUMNS = {
-    "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm:ss"),
-    "tags": st.column_config.ListColumn("tags", width="medium"),
+    "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm", width=125),
+    "id": st.column_config.TextColumn("id", width=140),
+    "prompt": st.column_config.TextColumn("prompt", width=240),
+    "tags": st.column_config.ListColumn("tags", width=110),
     "draft_length": st.column_config.NumberColumn("draft length"),
     "tokens_generated": st.column_config.NumberColumn("tokens"),
     "acceptance_rate": st.column_config.NumberColumn("acceptance rate", format="%.3f"),
@@ -36,7 +39,6 @@ COLUMNS = {
     "tokens_per_second": st.column_config.NumberColumn("tokens/s", format="%.1f"),
     "total_time": st.column_config.NumberColumn("total time, s", format="%.3f"),
     "finish_reason": st.column_config.TextColumn("ended by"),
-    "id": None,
 }
 
 
@@ -52,6 +54,8 @@ def page() -> None:
     except DraftscopeError as failure:
         error_box(str(failure), ":material/database_off:")
         return
+    if trouble := state.take_notice():
+        error_box(trouble)
     linked_run()
     import_runs()
     undo_bar(deleted)

@@ -16,7 +16,7 @@ __all__ = ["import_runs"]
 
 def import_runs() -> None:
     """A place to drop a JSONL file, and what came of it."""
-    if told := state.take_notice():
+    if told := state.take_imported():
         st.success(plain(told), icon=":material/check:")
     with st.expander("Import runs", icon=":material/upload:"):
         file = st.file_uploader(
@@ -31,6 +31,6 @@ def import_runs() -> None:
         except DraftscopeError as failure:
             error_box(str(failure))
             return
-    state.notice(f"Imported {len(added)} run{'' if len(added) == 1 else 's'}.")
+    state.imported(f"Imported {len(added)} run{'' if len(added) == 1 else 's'}.")
     state.next_upload()
     st.rerun()

@@ -8,6 +8,10 @@ from engine.acceptance.gumbel import GumbelMatch
 from engine.acceptance.lenience import Lenience
 from engine.acceptance.naive import NaiveThreshold
 from engine.acceptance.sample_match import SampleMatch
+from engine.acceptance.tree import TreeRule
+from engine.acceptance.tree_distinct import TreeDistinct
+from engine.acceptance.tree_independent import TreeIndependent
+from engine.acceptance.tree_match import TreeMatch
 from engine.acceptance.typical import TypicalAcceptance
 
 __all__ = [
@@ -19,6 +23,10 @@ __all__ = [
     "Lenience",
     "NaiveThreshold",
     "SampleMatch",
+    "TreeDistinct",
+    "TreeIndependent",
+    "TreeMatch",
+    "TreeRule",
     "TypicalAcceptance",
     "residual",
 ]

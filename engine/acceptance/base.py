@@ -41,6 +41,8 @@ class AcceptanceRule(Protocol):
     noise : callable, optional
         Makes the random numbers of a run, the drafter's too, from its seed; may be missing, then it is
         `engine.sampling.Noise`.
+
+    A rule that judges trees has one attribute more; see `engine.acceptance.tree.TreeRule`.
     """
 
     name: str

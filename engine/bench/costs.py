@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
 
 from engine.bench.plan import Configuration
 from engine.build import BuiltRun, build
+from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.models.base import Clock, LoadedModel, Progress
 from engine.sampling import Noise
 from engine.spec import RunSpec
@@ -117,9 +118,9 @@ def measure_costs(
     ids = _plain_ids(built.loaded, text, n_context + n_rows)
     clock: Clock = built.loaded.clock or time.perf_counter
     timed_lengths = sorted({1, *lengths})
-    to_the_end = replace(base, length_policy="fixed")  # so that a proposal has as many tokens as it is timed for
+    nothing = EarlierOutputs(base.suffix_choice)  # what is timed does not depend on the runs before
     builds = {
-        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(to_the_end, text))
+        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(base, text), outputs=nothing)
         for drafter in drafters
     }
     calls: dict[int, list[float]] = {rows: [] for rows in range(1, n_rows + 1)}

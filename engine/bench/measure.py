@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from engine.bench.plan import Configuration, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.build import build
+from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.errors import ForwardError, PromptError
 from engine.metrics import Figures, Tally
 from engine.spec import RunSpec
@@ -105,12 +106,18 @@ class OwnEngine:
         Given every event of every measured run as it happens. Its own time is not measured.
     cancelled : callable, optional
         Asked before every step; True raises `Stopped`.
+    new_seeds : bool, default False
+        Whether each repeat has a seed of its own, counted on from that of `base`.
     """
 
-    def __init__(self, base: RunSpec, *, seen: Seen = never_seen, cancelled: Cancelled = never) -> None:
+    def __init__(
+        self, base: RunSpec, *, seen: Seen = never_seen, cancelled: Cancelled = never, new_seeds: bool = False
+    ) -> None:
         self._base = base
         self._seen = seen
         self._cancelled = cancelled
+        self._outputs: dict[tuple[int, Configuration], EarlierOutputs] = {}
+        self._new_seeds = new_seeds
 
     def warm_up(self, configuration: Configuration, prompt: Prompt) -> None:
         """See `Runner.warm_up`."""
@@ -127,7 +134,10 @@ class OwnEngine:
         Stopped
             If it was cancelled.
         """
-        ids, margins, figures = self._decode(turn.configuration.spec(self._base, turn.prompt.text), turn)
+        spec = turn.configuration.spec(self._base, turn.prompt.text)
+        if self._new_seeds:
+            spec = replace(spec, seed=spec.seed + turn.repeat)
+        ids, margins, figures = self._decode(spec, turn)
         if figures.error:
             raise ForwardError(f"{turn.configuration.name}, prompt {turn.prompt.identity}: {figures.error}")
         return Measurement(
@@ -148,7 +158,7 @@ class OwnEngine:
         tally = Tally()
         ids: list[int] = []
         margins: list[float | None] = []
-        for event in build(spec).events(self._cancelled):
+        for event in build(spec, outputs=self._outputs_of(spec, turn)).events(self._cancelled):
             tally.add(event)
             if turn is not None:
                 self._seen(turn, event)
@@ -162,6 +172,11 @@ class OwnEngine:
         if figures.finish_reason == "cancelled":
             raise Stopped
         return ids, margins, figures
+
+    def _outputs_of(self, spec: RunSpec, turn: Turn | None) -> EarlierOutputs:
+        """Of a configuration and a repeat its own: no run sees an output of the same prompt, or another's outputs."""
+        fresh = EarlierOutputs(spec.suffix_choice)
+        return fresh if turn is None else self._outputs.setdefault((turn.repeat, turn.configuration), fresh)
 
 
 def check_prompts(plan: Plan, base: RunSpec) -> dict[str, tuple[int, ...]]:

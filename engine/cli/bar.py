@@ -1,15 +1,20 @@
-"""A progress bar on the error stream, shown only where there is progress to show and a terminal."""
+"""A progress bar on the error stream, where it is a terminal; of long measuring, lines where it is none."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from engine.bench.run import Progress as RunsProgress
-from engine.models.base import Progress
+from engine.models.base import Clock, Progress
 
-__all__ = ["progress_bar", "runs_bar"]
+__all__ = ["progress_bar", "progress_lines", "runs_bar"]
+
+LINE_SECONDS = 10.0
+"""How long it says nothing where there is no terminal."""
 
 
 @contextmanager
@@ -40,9 +45,12 @@ def progress_bar(what: str, **settings: Any) -> Iterator[Progress]:
 
 @contextmanager
 def runs_bar() -> Iterator[RunsProgress]:
-    """Gives the callback that moves a bar of runs done, of all that there are."""
+    """Gives the callback that moves a bar of runs done, of all that there are, or writes lines of them."""
     from tqdm import tqdm
 
+    if not sys.stderr.isatty():
+        yield progress_lines()
+        return
     with tqdm(unit="run", disable=None) as bar:
 
         def told(doing: str, done: int, total: int) -> None:
@@ -51,3 +59,17 @@ def runs_bar() -> Iterator[RunsProgress]:
             bar.update(done - bar.n)
 
         yield told
+
+
+def progress_lines(clock: Clock = time.monotonic) -> RunsProgress:
+    """A callback that writes what comes before the runs, the first and the last run, and another one now and then."""
+    written = clock()
+
+    def told(doing: str, done: int, total: int) -> None:
+        nonlocal written
+        if 1 < done < total and clock() - written < LINE_SECONDS:
+            return
+        written = clock()
+        print(f"{done} of {total} runs: {doing}" if done else doing, file=sys.stderr, flush=True)
+
+    return told

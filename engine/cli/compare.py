@@ -11,6 +11,7 @@ from engine.bench.plan import usable_drafters
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
 from engine.build import build
 from engine.cli.bar import runs_bar
+from engine.cli.stop_signals import stop_signals
 from engine.cli.table import table
 from engine.compare.choices import MOST_CONFIGURATIONS, OF_A_CONFIGURATION, spec_from_words
 from engine.compare.export import comparison_csv
@@ -39,7 +40,7 @@ def add_parser(commands: Any) -> None:
     option("--drafter", action="append", metavar="NAME[:LENGTH][,SETTING=VALUE]...",
            help=f"one configuration, such as ngram:4 or eagle+ngram:3,rule=naive; {', '.join(DRAFTERS[1:])} or "
            f"model:NAME; settings: {', '.join(OF_A_CONFIGURATION)}; may be given {MOST_CONFIGURATIONS} times "
-           "(default: all drafters it has, at draft length 4)")  # fmt: skip
+           "(default: {', '.join(USUAL)}, as far as it has them, at draft length 4)")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group()
     prompts.add_argument("--prompt", metavar="TEXT", help="one prompt")
     prompts.add_argument("--prompts", metavar="FILE", help="one prompt a line, JSONL with prompt and category, or "
@@ -66,7 +67,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.csv is not None:
         check_csv(arguments.csv)
     settings = _settings(arguments)
-    with runs_bar() as progress:
+    with stop_signals(), runs_bar() as progress:
         result = run_comparison(settings, progress, with_costs=arguments.predict)
     if arguments.csv is not None:
         write_csv(comparison_csv(result), arguments.csv)

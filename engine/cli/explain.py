@@ -29,6 +29,8 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield f"{position['position'] + 1}. {_tokens(position)}"
         yield _wrapped(position["words"])
+        if position["logprob_words"]:
+            yield _wrapped(position["logprob_words"])
     choice = told["choice"]
     if choice is None:
         yield from ("", NOT_RECORDED)

@@ -14,6 +14,7 @@ __all__ = ["colour_wanted", "legend", "painted", "safe"]
 STYLES = {
     "accepted": "4;36",
     "rejected": "9;31",
+    "declined": "2;9;31",
     "unreached": "2",
     "recovered": "1;33",
     "bonus": "1;35",
@@ -21,6 +22,9 @@ STYLES = {
     "discarded": "2;9",
 }
 """ANSI select-graphic-rendition codes: shape (underline, strike, bold) as well as colour."""
+
+NOT_KEPT = ("rejected", "declined", "unreached")
+"""What happened to drafted tokens that are no part of the text."""
 
 
 def colour_wanted(stream: TextIO) -> bool:
@@ -40,18 +44,18 @@ def painted(decisions: Iterable[Decision]) -> str:
     spans, recovered = "", ""
     for decision in decisions:
         style = "discarded" if decision.discarded else decision.outcome
-        if decision.outcome in ("rejected", "unreached"):
+        if decision.outcome in NOT_KEPT:
             spans += _styled(decision.draft_text, decision.outcome)
         if decision.outcome == "rejected":  # its replacement is read behind all that was refused
             recovered = _styled(decision.target_text, "discarded" if decision.discarded else "recovered")
-        elif decision.outcome != "unreached":
+        elif decision.outcome not in NOT_KEPT:
             spans += _styled(decision.target_text, style)
     return spans + recovered
 
 
 def _styled(text: str, outcome: str) -> str:
     body = text.strip("\n")
-    if outcome in ("rejected", "unreached", "discarded"):
+    if outcome in (*NOT_KEPT, "discarded"):
         return f"\x1b[{STYLES[outcome]}m{_visible(text)}\x1b[0m"
     before, after = text[: len(text) - len(text.lstrip("\n"))], text[len(text.rstrip("\n")) :] if body else ""
     return f"{before}\x1b[{STYLES[outcome]}m{safe(body)}\x1b[0m{after}"

@@ -62,6 +62,10 @@ def summary(record: Mapping[str, Any]) -> str:
     }
     if record.get("probe_seconds"):
         lines["explaining"] = f"{record['probe_seconds']:.3f} s for the probe, in no other time"
+    if record.get("logprob_sum") is not None:
+        lines["perplexity"] = (
+            f"{number(record['perplexity'])}; log-probability {number(record['logprob_sum'])} in the target's raw law"
+        )
     if record["near_ties"]:
         lines["near-ties"] = f"{record['near_ties']} tokens whose logit led by less than rounding may shift"
     if not record["identities_ok"]:

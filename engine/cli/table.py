@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 __all__ = ["table"]
 
+SPACE = re.compile(r"\s*[^\S ]\s*")
+"""White space that is not blanks alone."""
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: AbstractSet[str] = frozenset()) -> str:
     """Columns two blanks apart; those named in `right` end on the same column.
+
+    Each row is one line: white space of any kind is a blank, and other characters that cannot be
+    printed are escapes.
 
     Examples
     --------
@@ -18,6 +25,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Abstract
     name    n
     draft   7
     模型   12
+    >>> print(table(("prompt", "n"), [("one\\n\\ttwo", "1"), ("a\\x1b[31m", "2")]))
+    prompt     n
+    one two    1
+    a\\x1b[31m  2
     """
     lines = [tuple(head), *(tuple(_printable(cell) for cell in row) for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
@@ -42,4 +53,7 @@ def _width(cell: str) -> int:
 
 
 def _printable(cell: str) -> str:
-    return "".join(character if character.isprintable() else "\ufffd" for character in cell)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in SPACE.sub(" ", cell)
+    )

@@ -15,14 +15,32 @@ __all__ = ["MOST_CONFIGURATIONS", "OF_A_CONFIGURATION", "configurations_from", "
 MOST_CONFIGURATIONS = 4
 """Configurations beside the plain baseline."""
 
+TRUTHS = {"true": True, "false": False}
+
 OF_A_CONFIGURATION = (
     "rule",
+    "tree_width",
+    "tree_nodes",
     "length_policy",
+    "confidence_threshold",
+    "entropy_bound",
+    "start_threshold",
     "temperature",
     "top_k",
     "top_p",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "arithmetic",
     "ngram_max",
     "ngram_match",
+    "suffix_factor",
+    "suffix_offset",
+    "suffix_min_prob",
+    "suffix_choice",
+    "suffix_outputs",
+    "exit_layer",
     "acceptance_probability",
     "lenience",
     "ensemble_weight",
@@ -33,13 +51,14 @@ OF_A_CONFIGURATION = (
 """Settings in which configurations may differ, besides drafter and draft length."""
 
 
-def configurations_from(specs: Sequence[RunSpec]) -> tuple[Configuration, ...]:
+def configurations_from(specs: Sequence[RunSpec], *, most: int = MOST_CONFIGURATIONS) -> tuple[Configuration, ...]:
     """The plain baseline, with the settings of the first spec, and a configuration for every spec that drafts.
 
     Parameters
     ----------
     specs : sequence of RunSpec
-        One to four. Target, length, seed and all else that all runs share is the first one's.
+        One to `most`. Target, length, seed and all else that all runs share is the first one's.
+    most : int, default 4
 
     Raises
     ------
@@ -52,10 +71,8 @@ def configurations_from(specs: Sequence[RunSpec]) -> tuple[Configuration, ...]:
     >>> [way.name for way in configurations_from(specs)]
     ['plain', 'model 4', 'ngram 4, temperature 0.5']
     """
-    if not 1 <= len(specs) <= MOST_CONFIGURATIONS:
-        raise SettingError(
-            f"there are {len(specs)} configurations; compare 1 to {MOST_CONFIGURATIONS}, and plain decoding is added"
-        )
+    if not 1 <= len(specs) <= most:
+        raise SettingError(f"there are {len(specs)} configurations; compare 1 to {most}, and plain decoding is added")
     base = specs[0]
     for field in fields(RunSpec):
         shared = field.name not in (*OF_A_CONFIGURATION, "drafter", "draft_length", "prompt")
@@ -80,7 +97,7 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
     Raises
     ------
     SettingError
-        If a setting is unknown or its value is not of its type.
+        If a setting is unknown or its value is not of its type, or nothing would be drafted.
 
     Examples
     --------
@@ -91,8 +108,10 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
     drafter, *settings = words.split(",")
     name, colon, length = drafter.rpartition(":")
     changes: dict[str, Any] = {"drafter": drafter}
-    if colon and length.isdecimal():
+    if colon and length.removeprefix("-").isdecimal():
         changes |= {"drafter": name, "draft_length": int(length)}
+    if changes["drafter"] == "none":
+        raise SettingError(f"{words!r} is plain decoding, which is always compared with; name a drafter that guesses")
     types: dict[str, Any] = {field.name: type(field.default) for field in fields(RunSpec)}
     for setting in settings:
         key, _, value = setting.partition("=")
@@ -103,9 +122,10 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
                 f"write NAME=VALUE with one of {', '.join(OF_A_CONFIGURATION)}"
             )
         try:
-            changes[key] = types[key](value.strip())
-        except ValueError:
-            raise SettingError(f"{key} is {value.strip()!r} in {words!r}; a number is expected") from None
+            changes[key] = TRUTHS[value.strip().lower()] if types[key] is bool else types[key](value.strip())
+        except (ValueError, KeyError):
+            expected = "true or false" if types[key] is bool else "a number"
+            raise SettingError(f"{key} is {value.strip()!r} in {words!r}; {expected} is expected") from None
     return replace(base, **changes)
 
 

@@ -9,7 +9,7 @@ from engine.bench.verdict import count_text, estimate_text
 from engine.metrics import NEAR_TIE
 from engine.sampling import Sampling
 
-__all__ = ["Judgement", "TextJudgement", "judged", "judged_text"]
+__all__ = ["Judgement", "TextJudgement", "comparable", "judged", "judged_text"]
 
 Judgement = Literal["helps", "hurts", "no difference", "not known"]
 TextJudgement = Literal["same", "near-tie", "difference", "not compared"]
@@ -17,7 +17,7 @@ TextJudgement = Literal["same", "near-tie", "difference", "not compared"]
 WITH_PREFILL: dict[Judgement, str] = {
     "helps": "faster than plain decoding",
     "hurts": "slower than plain decoding",
-    "no difference": "without a difference that can be told from noise",
+    "no difference": "without a clear difference",
 }
 
 
@@ -25,13 +25,15 @@ def judged(row: Mapping[str, Any]) -> tuple[Judgement, str]:
     """Whether a configuration is faster than plain decoding, and why, from its row of a comparison.
 
     It helps if the whole interval lies above 1, hurts if the whole interval lies below 1; if 1 is in
-    it, the difference cannot be told from noise.  Decoding alone is judged; where the time of reading the
+    it, the difference cannot be told from noise; on a simulated clock, which has none, it depends on the
+    prompt.  Decoding alone is judged; where the time of reading the
     prompt would turn the answer, that is said as well.
 
     Examples
     --------
     >>> row = {"speed_up": {"value": 1.62, "low": 1.55, "high": 1.7}, "drafted": 50, "draft_cost": 0.03,
-    ...        "acceptance_rate": 0.58, "speed_up_with_prefill": {"value": 1.4, "low": 1.3, "high": 1.5}}
+    ...        "acceptance_rate": 0.58, "simulated": False,
+    ...        "speed_up_with_prefill": {"value": 1.4, "low": 1.3, "high": 1.5}}
     >>> print(judged(row)[1])
     helps: 1.62x (1.55-1.70); the draft costs 3 % of a target call and 58 % of its tokens are kept
     """
@@ -41,18 +43,38 @@ def judged(row: Mapping[str, Any]) -> tuple[Judgement, str]:
     told, answer = estimate_text(speed_up), _answer(speed_up)
     match answer:
         case "not known":
-            return answer, f"not sure: {told}, from one run; more repeats or more prompts give an interval"
+            more = "more prompts" if row["simulated"] else "more repeats or more prompts"
+            return answer, f"not sure: {told}, from one run; {more} give an interval"
         case "helps":
             sentence = f"helps: {told}; {_why_it_helps(row)}"
         case "hurts":
             sentence = f"hurts: {told}; {_why_it_hurts(row)}"
         case "no difference":
-            sentence = f"makes no difference that can be told from noise: {told}"
+            sentence = _no_difference(row, told)
     with_prefill = row["speed_up_with_prefill"]
     other = _answer(with_prefill) if with_prefill else answer
     if other not in (answer, "not known"):
         sentence += f"; with the reading of the prompt it is {estimate_text(with_prefill)}, {WITH_PREFILL[other]}"
     return answer, sentence
+
+
+PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+OF_A_LAW = ("temperature", "top_k", "top_p", "min_p", *PENALTIES, "arithmetic")
+
+
+def comparable(one: Sampling, other: Sampling) -> bool:
+    """Whether two texts can be held against each other: both are certain, and of the same law.
+
+    Examples
+    --------
+    >>> comparable(Sampling(0), Sampling(0, top_k=3)), comparable(Sampling(0), Sampling(0, presence_penalty=1))
+    (True, False)
+    """
+    return one.greedy and other.greedy and not _differing(one, other, PENALTIES)
+
+
+def _differing(one: Sampling, other: Sampling, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if getattr(one, name) != getattr(other, name)]
 
 
 def judged_text(
@@ -67,12 +89,11 @@ def judged_text(
         Whether its rule keeps the target's law.
     rule : str
     sampling, plain_sampling : Sampling
-        Only where the temperature of both is 0 can texts be held against each other.
+        See `comparable`.
     """
-    if not (sampling.greedy and plain_sampling.greedy):
+    if not comparable(sampling, plain_sampling):
         hot = max(sampling.temperature, plain_sampling.temperature)
-        names = ("temperature", "top_k", "top_p")
-        differs = [name for name in names if getattr(sampling, name) != getattr(plain_sampling, name)]
+        differs = _differing(sampling, plain_sampling, OF_A_LAW if hot else PENALTIES)
         guarantee = (
             f"the rule {rule} is lossy: it need not follow the target's law"
             if not lossless
@@ -80,7 +101,8 @@ def judged_text(
             if differs
             else "its rule is lossless, so they follow the same law"
         )
-        return "not compared", f"not compared: at temperature {hot:g} texts differ by chance; {guarantee}"
+        by_chance = f"at temperature {hot:g} texts differ by chance; " if hot else ""
+        return "not compared", f"not compared: {by_chance}{guarantee}"
     n_compared, found = row["prompts_compared"], row["divergences"]
     if not n_compared:
         return "not compared", "not compared: no prompt has a run of both"
@@ -103,6 +125,14 @@ def _answer(speed_up: Mapping[str, Any]) -> Judgement:
     if low is None or high is None:
         return "not known"
     return "helps" if low > 1 else "hurts" if high < 1 else "no difference"
+
+
+def _no_difference(row: Mapping[str, Any], told: str) -> str:
+    if not row["simulated"]:
+        return f"makes no difference that can be told from noise: {told}"
+    if row["speed_up"]["low"] == row["speed_up"]["high"]:
+        return f"makes no difference: {told}, the same in every run"
+    return f"makes no clear difference: {told}; it depends on the prompt"
 
 
 def _why_it_helps(row: Mapping[str, Any]) -> str:

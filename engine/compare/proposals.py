@@ -12,12 +12,25 @@ from engine.spec import RunSpec
 __all__ = ["Proposal", "proposal_of", "proposals_of", "timed_together"]
 
 LOOKUP = ("ngram_max", "ngram_match")
-SAMPLING = ("temperature", "top_k", "top_p")
+SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "arithmetic",
+)
+SUFFIX = ("suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs")
 DEPENDS_ON = {
     "ngram": LOOKUP,
+    "suffix": SUFFIX,
+    "early-exit": (*SAMPLING, "exit_layer"),
     "model": (*SAMPLING, "agreement"),
     "eagle": SAMPLING,
     "eagle+ngram": (*SAMPLING, *LOOKUP),
+    "eagle+suffix": (*SAMPLING, *SUFFIX),
 }
 """By the kind of drafter, what its proposals depend on; a length policy does not make a token dearer."""
 

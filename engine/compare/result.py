@@ -14,10 +14,9 @@ from engine.bench.plan import Configuration
 from engine.bench.rows import categories_of, configuration_row, runs_of
 from engine.bench.summary import costs_data, run_data
 from engine.compare.choices import OF_A_CONFIGURATION
-from engine.compare.judgement import judged, judged_text
+from engine.compare.judgement import comparable, judged, judged_text
 from engine.compare.predictions import families_of, family_prediction
 from engine.compare.proposals import proposal_of, proposals_of
-from engine.sampling import Sampling
 from engine.spec import RunSpec
 
 __all__ = ["SCHEMA", "comparison_of"]
@@ -62,8 +61,8 @@ def comparison_of(
     rows = []
     for way, own in specs.items():
         proposal = proposals.get(proposal_of(own), "")
-        cold = own.temperature == 0 and base.temperature == 0
-        row = configuration_row(way, by_configuration, categories, costs, compare=cold, proposal=proposal)
+        alike = comparable(own.sampling, base.sampling)
+        row = configuration_row(way, by_configuration, categories, costs, compare=alike, proposal=proposal)
         row |= {"proposal": proposal or None, "simulated": simulated}
         rows.append(_with_judgement(row, own, base, rules[way], is_base=way == Configuration()))
     settings = asdict(base) | {"stop": list(base.stop)}
@@ -92,10 +91,6 @@ def comparison_of(
 _OF_ONE_RUN = frozenset(("drafter", "draft_length", "prompt"))
 
 
-def _sampling(spec: RunSpec) -> Sampling:
-    return Sampling(spec.temperature, spec.top_k, spec.top_p)
-
-
 def _with_judgement(
     row: dict[str, Any], own: RunSpec, base: RunSpec, rule: AcceptanceRule, *, is_base: bool
 ) -> dict[str, Any]:
@@ -108,8 +103,8 @@ def _with_judgement(
             row,
             lossless=rule.lossless,
             rule=rule.name,
-            sampling=_sampling(own),
-            plain_sampling=_sampling(base),
+            sampling=own.sampling,
+            plain_sampling=base.sampling,
         )
     )
     return {

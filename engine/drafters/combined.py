@@ -18,6 +18,9 @@ none of the held-out ones:
 
 So the lookup speaks from two tokens on where decoding is greedy, and from three on where it draws.
 A guess that is kept makes the match one longer, so the same table says how likely the next is kept.
+
+Of several occurrences the one is taken that agrees with the end of the context furthest back: in a text
+that is copied, the same three words stand at several places, and the longer match knows which is meant.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.drafters.base import Drafter
-from engine.drafters.confidence import ALWAYS_SURE, Confidence
 from engine.drafters.ngram import Match, PromptLookup
+from engine.lengths import ALWAYS, GoOn, Prospect
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
@@ -44,8 +47,8 @@ SURE_WARM = 3
 KEPT_GREEDY = (0.19, 0.49, 0.65, 0.67, 0.80, 0.86, 0.86, 0.95)
 KEPT_WARM = (0.16, 0.43, 0.50, 0.68, 0.75)
 KEPT_HOT = (0.14, 0.37, 0.44, 0.62, 0.70)
+LOOK_BACK = 16  # tokens before an occurrence that are compared
 WARM_TO = 0.85  # half-way between the two temperatures that were measured
-NOT_SURE = "what followed the same words is not sure enough to go on"
 
 
 class LookupFirst:
@@ -58,9 +61,7 @@ class LookupFirst:
     max_n : int, default 3
         Longest n-gram of the lookup; at least as long as the shortest that is sure.
     match : {"recent", "first"}, default "recent"
-        See `PromptLookup`.
-    confidence : Confidence, default `ALWAYS_SURE`
-        How sure the lookup must be to go on.
+        Which of the occurrences wins that agree equally far back: see `PromptLookup`.
 
     Examples
     --------
@@ -74,13 +75,10 @@ class LookupFirst:
     ()
     """
 
-    def __init__(
-        self, other: Drafter, max_n: int = 3, match: Match = "recent", confidence: Confidence = ALWAYS_SURE
-    ) -> None:
+    def __init__(self, other: Drafter, max_n: int = 3, match: Match = "recent") -> None:
         self.name = f"{other.name}+ngram"
         self.context_length: int | None = other.context_length
         self._other = other
-        self._confidence = confidence
         self._greedy, self._warm = (
             PromptLookup(max(max_n, sure), match, min_n=sure) for sure in (SURE_GREEDY, SURE_WARM)
         )
@@ -90,31 +88,47 @@ class LookupFirst:
         self._other.prepare(context)
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
         """See `Drafter.propose`."""
         lookup = self._greedy if sampling.greedy else self._warm
         ids = np.asarray(context)
-        behind = lookup.find(ids)
-        if behind is None:
-            return self._other.propose(context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens)
-        draft = lookup.draft(ids, behind, limit)
-        n_sure = self._n_sure(_n_agreeing(ids, behind), len(draft.tokens), sampling)
-        return draft if n_sure == len(draft.tokens) else replace(draft.cut(n_sure), note=NOT_SURE)
-
-    def _n_sure(self, n_agreeing: int, n_drafted: int, sampling: Sampling) -> int:
-        """How many of the drafted tokens are sure enough, at least the first."""
-        kept = KEPT_GREEDY if sampling.greedy else KEPT_WARM if sampling.temperature < WARM_TO else KEPT_HOT
-        survival = 1.0
-        for place in range(n_drafted):
-            survival *= kept[min(n_agreeing + place, len(kept)) - 1]
-            if place and not self._confidence.pays(survival, n_before=place):
-                return place
-        return n_drafted
+        places = lookup.occurrences(ids)
+        if not len(places):
+            return self._other.propose(
+                context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on
+            )
+        places, n_agreeing = _furthest_back(ids, places)
+        draft = lookup.draft(ids, lookup.choose(places), limit)
+        n_wanted = _n_wanted(go_on, n_agreeing, len(draft.tokens), sampling)
+        return draft if n_wanted == len(draft.tokens) else replace(draft.cut(n_wanted), note=go_on.reason)
 
 
-def _n_agreeing(ids: NDArray[np.int64], behind: int) -> int:
-    """How many tokens before `behind` equal the last ones of the context, as far as the table asks."""
-    longest = min(behind, len(KEPT_GREEDY))
-    differing = np.flatnonzero(ids[behind - longest : behind][::-1] != ids[len(ids) - longest :][::-1])
-    return int(differing[0]) if len(differing) else longest
+def _n_wanted(go_on: GoOn, n_agreeing: int, n_found: int, sampling: Sampling) -> int:
+    """How many of the tokens found are to be drafted; a lookup knows their chances by the table above."""
+    kept = KEPT_GREEDY if sampling.greedy else KEPT_WARM if sampling.temperature < WARM_TO else KEPT_HOT
+    survival = 1.0
+    for place in range(n_found):
+        survival *= kept[min(n_agreeing + place, len(kept)) - 1]
+        if not go_on.before(Prospect(place, survival=survival)):
+            return place
+    return n_found
+
+
+def _furthest_back(ids: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The places before which most tokens equal the last ones of the context, and how many do."""
+    for n_agreeing in range(LOOK_BACK):
+        back = n_agreeing + 1
+        further = places[places >= back]
+        further = further[ids[further - back] == ids[-back]]
+        if not len(further):
+            return places, n_agreeing
+        places = further
+    return places, LOOK_BACK

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.drafters.confidence import ALWAYS_SURE, Confidence, chance_of_keeping
+from engine.drafters.confidence import chance_of_keeping
 from engine.drafters.head_file import HeadWeights
 from engine.drafters.head_network import Guess, HeadNetwork
 from engine.errors import ForwardError, SettingError
+from engine.lengths import ALWAYS, GoOn, Prospect, spread
 from engine.models.base import HiddenModel, Model
-from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law
+from engine.sampling import Law, Noise, Purpose, Sampling, Sparse, law_of_scores, penalised
 from engine.values import Draft, Tokens
 
 __all__ = ["EagleDrafter", "RowsByToken"]
@@ -20,7 +22,6 @@ __all__ = ["EagleDrafter", "RowsByToken"]
 Array = NDArray[np.float32]
 
 CHUNK = 256  # tokens of a long prompt that are read at once
-NOT_SURE = "the head is not sure enough of a further guess"
 
 
 class RowsByToken(Protocol):
@@ -52,8 +53,6 @@ class EagleDrafter:
     rows : RowsByToken
     network : HeadNetwork
         With an empty cache of its own.
-    confidence : Confidence, default `ALWAYS_SURE`
-        How sure it must be to guess.
 
     Raises
     ------
@@ -69,7 +68,6 @@ class EagleDrafter:
         weights: HeadWeights,
         rows: RowsByToken,
         network: HeadNetwork,
-        confidence: Confidence = ALWAYS_SURE,
     ) -> None:
         if not isinstance(target, HiddenModel):
             raise SettingError(
@@ -91,7 +89,6 @@ class EagleDrafter:
         self._taps = weights.taps
         self._network = network
         self._rows = rows
-        self._confidence = confidence
         self._read: NDArray[np.int64] = np.empty(0, np.int64)  # the ids that the entries of depth 0 were made from
         self._guess: Guess | None = None  # what follows the last of them
 
@@ -101,9 +98,16 @@ class EagleDrafter:
             self._catch_up(np.asarray(context, np.int64))
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
-        """See `Drafter.propose`. Stops behind an end token, and where it is not sure enough of a further guess."""
+        """See `Drafter.propose`. Stops behind an end token, and where it is told to; it knows its chances."""
         if len(context) < 2:
             return Draft(note="the draft head needs a token that the target has read")
         guess = self._catch_up(np.asarray(context, np.int64))
@@ -116,18 +120,20 @@ class EagleDrafter:
             candidates, scores = guess.tokens, guess.logits
             if not np.isfinite(scores.max()):
                 raise ForwardError("the draft head gave logits that are not numbers (NaN or infinite)")
-            survival *= chance_of_keeping(scores, sampling.temperature)
-            if not self._confidence.pays(survival, n_before=len(tokens)):
-                return Draft(tuple(tokens), tuple(laws), tuple(logits), note=NOT_SURE)
-            drawn_from = Sparse.over(candidates, law(scores, sampling))
+            behind = penalised(scores, sampling, [*context, *tokens], tokens=candidates)
+            survival *= chance_of_keeping(behind, sampling.temperature)
+            prospect = Prospect(len(tokens), survival=survival, law=partial(_spread, candidates, behind, sampling))
+            if not go_on.before(prospect):
+                return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
+            drawn_from = Sparse.over(candidates, law_of_scores(behind, sampling))
             token = noise.draw(drawn_from, len(context) + len(tokens), Purpose.DRAFT)
             tokens.append(token)
             laws.append(drawn_from)
             logits.append(float(scores[np.searchsorted(candidates, token)]))
             if len(tokens) == limit or token in end_tokens:
                 return Draft(tuple(tokens), tuple(laws), tuple(logits))
-            if not self._confidence.pays(survival, n_before=len(tokens)):  # nor will one behind it
-                return Draft(tuple(tokens), tuple(laws), tuple(logits), note=NOT_SURE)
+            if not go_on.behind(prospect, token):
+                return Draft(tuple(tokens), tuple(laws), tuple(logits), go_on.reason)
             place += 1
             guess = self._network.go_on(place, guess.state, self._rows.embedding(np.array([token]))[0])
 
@@ -150,3 +156,7 @@ class EagleDrafter:
         assert guess is not None  # there is at least one entry
         self._read, self._guess = ids, guess
         return guess
+
+
+def _spread(candidates: NDArray[np.int64], scores: NDArray[np.floating], sampling: Sampling) -> Law:
+    return Sparse.over(candidates, spread(scores, law_of_scores(scores, sampling)))

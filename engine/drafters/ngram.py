@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import SettingError
+from engine.lengths import ALWAYS, GoOn
 from engine.sampling import Noise, OneHot, Sampling
 from engine.values import Draft, Tokens
 
@@ -67,9 +68,16 @@ class PromptLookup:
         """Nothing to read: the context is searched afresh at every step."""
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
-        """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic."""
+        """See `Drafter.propose`. The laws are one-hot: a lookup is deterministic, and asks no policy to go on."""
         ids = np.asarray(context)
         found = self.find(ids)
         if found is None:
@@ -89,10 +97,19 @@ class PromptLookup:
         ----------
         ids : array, shape (n,)
         """
+        places = self.occurrences(ids)
+        return self.choose(places) if len(places) else None
+
+    def choose(self, places: NDArray[np.int64]) -> int:
+        """The occurrence that wins, of some in rising order."""
+        return int(places[-1] if self.match == "recent" else places[0])
+
+    def occurrences(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """All places behind earlier occurrences of the longest n-gram that has any, in rising order."""
         for n in range(min(self.max_n, len(ids) - 1), self.min_n - 1, -1):
             # starts of the n-grams that end before the last one does
             windows = np.lib.stride_tricks.sliding_window_view(ids[:-1], n)
             starts = np.flatnonzero((windows == ids[-n:]).all(axis=1))
             if len(starts):
-                return int(starts[-1] if self.match == "recent" else starts[0]) + n
-        return None
+                return starts + n
+        return np.empty(0, np.int64)

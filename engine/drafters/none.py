@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.lengths import ALWAYS, GoOn
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
@@ -24,7 +25,14 @@ class NoDraft:
         """Nothing to read."""
 
     def propose(
-        self, context: Tokens, limit: int, *, sampling: Sampling, noise: Noise, end_tokens: frozenset[int]
+        self,
+        context: Tokens,
+        limit: int,
+        *,
+        sampling: Sampling,
+        noise: Noise,
+        end_tokens: frozenset[int],
+        go_on: GoOn = ALWAYS,
     ) -> Draft:
         """Nothing, and the reason is plain."""
         return Draft(note="plain decoding: no drafter chosen")

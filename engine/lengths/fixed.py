@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
-from engine.errors import SettingError
-from engine.lengths.base import MAX_DRAFT_LENGTH
+from engine.lengths.base import NamedPolicy, checked_length
 
 __all__ = ["FixedLength"]
 
 
-class FixedLength:
-    """The same draft length at every step.
+class FixedLength(NamedPolicy):
+    """The same draft length at every step, after Leviathan et al., arXiv 2211.17192.
 
     Parameters
     ----------
@@ -29,14 +26,14 @@ class FixedLength:
     4
     """
 
+    name = "fixed"
+    guarantee = "Drafts to the draft length at every step."
+    source = "Leviathan et al. 2023, arXiv 2211.17192"
+    needs = "nothing"
+
     def __init__(self, length: int = 4) -> None:
-        if not (isinstance(length, Integral) and 0 <= length <= MAX_DRAFT_LENGTH):
-            raise SettingError(f"the draft length is {length}; it must be a whole number from 0 to {MAX_DRAFT_LENGTH}")
-        self.length: int = length
+        self.length = checked_length(length)
 
     def next_length(self) -> int:
         """The fixed length."""
         return self.length
-
-    def observe(self, n_drafted: int, n_accepted: int) -> None:
-        """Nothing to learn."""

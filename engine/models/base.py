@@ -6,7 +6,7 @@ prefix with what it has seen and feeds itself the rest, so rolling back needs no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from engine.values import Tokens
 
-__all__ = ["Clock", "HiddenModel", "LoadedModel", "Logits", "Model", "Progress", "Tokenizer"]
+__all__ = [
+    "Clock",
+    "HiddenModel",
+    "LayeredModel",
+    "LoadedModel",
+    "Logits",
+    "Model",
+    "Progress",
+    "Tokenizer",
+    "TreeModel",
+]
 
 Logits = NDArray[np.floating]
 Clock = Callable[[], float]
@@ -58,6 +68,43 @@ class HiddenModel(Model, Protocol):
         nothing is computed again. The first call makes the model keep such rows (and compute the
         context anew, once); a drafter may ask for those of a single token when it is made, so
         that the prompt is fed only once.
+        """
+
+
+@runtime_checkable
+class TreeModel(Model, Protocol):
+    """A model that gives its rows along all branches of a tree in one pass."""
+
+    def tree_logits(self, context: Tokens, tokens: Tokens, parents: Sequence[int]) -> Logits:
+        """Row 0 follows `context`, row i + 1 the branch that ends in token i; shape (1 + n, vocab).
+
+        Parameters
+        ----------
+        context : sequence of int
+            At least one id.
+        tokens : sequence of int
+            The ids of the tree, n of them.
+        parents : sequence of int
+            The place of the token that each one follows, -1 for none; see `engine.tree`.
+        """
+
+
+@runtime_checkable
+class LayeredModel(Model, Protocol):
+    """A model that can be asked what it would say if it ended behind its first layers."""
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers there are."""
+
+    def n_weights(self, n_layers: int) -> int:
+        """Weights that a token is multiplied with in the first `n_layers` layers and the head."""
+
+    def early_logits(self, context: Tokens, last: int, n_layers: int) -> Logits:
+        """The last `last` rows of output norm and head behind the first `n_layers` layers, as `logits` gives them.
+
+        Keys and values of these layers are the model's own: what `logits` has seen is not fed
+        again, and what is fed here is fed by `logits` once more, through all layers.
         """
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from engine.errors import ForwardError, SettingError
 from engine.models.base import Logits
+from engine.tree import branch
 from engine.values import Tokens
 
 __all__ = ["CallableModel"]
@@ -60,13 +61,21 @@ class CallableModel:
     def logits(self, context: Tokens, last: int = 1) -> Logits:
         """See `Model.logits`."""
         ids = list(context)
-        rows = [np.asarray(self._function(ids[:end])) for end in range(len(ids) - last + 1, len(ids) + 1)]
-        for row in rows:
-            if row.shape != (self.vocab_size,):
-                raise ForwardError(
-                    f"{self.name} returned logits of shape {row.shape}; expected ({self.vocab_size},), one per id"
-                )
-        return np.stack(rows)
+        return np.stack([self._row(ids[:end]) for end in range(len(ids) - last + 1, len(ids) + 1)])
+
+    def tree_logits(self, context: Tokens, tokens: Tokens, parents: Sequence[int]) -> Logits:
+        """See `TreeModel.tree_logits`; the function is called once for every token of the tree."""
+        ids = list(context)
+        branches = [branch(parents, node) for node in range(-1, len(tokens))]
+        return np.stack([self._row([*ids, *(tokens[place] for place in places)]) for places in branches])
+
+    def _row(self, ids: list[int]) -> Logits:
+        row = np.asarray(self._function(ids))
+        if row.shape != (self.vocab_size,):
+            raise ForwardError(
+                f"{self.name} returned logits of shape {row.shape}; expected ({self.vocab_size},), one per id"
+            )
+        return row
 
     def fork(self) -> CallableModel:
         """Itself: a function has no cache."""

@@ -18,7 +18,7 @@ than p before. At 1 the two laws are equal bit for bit; at -1 next to nothing is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -30,6 +30,7 @@ from engine.models.base import LoadedModel, Logits
 from engine.models.chain import Chain
 from engine.models.simulated import SimulatedClock, check_cost
 from engine.models.words import WordTokenizer
+from engine.tree import branch
 from engine.values import Tokens
 
 __all__ = ["MarkovModel", "load_markov"]
@@ -50,7 +51,7 @@ class MarkovModel:
     vocab_size : int
     name : str
     call_seconds : float, default 0.0
-        What one call of `logits` costs on `clock`, whatever the number of rows.
+        What one call costs on `clock`, whatever the number of rows.
     clock : SimulatedClock, optional
         Moved on by every call; forks share it.
     """
@@ -85,6 +86,14 @@ class MarkovModel:
             self._clock.advance(self._call_seconds)
         ends = range(len(context) - last + 1, len(context) + 1)
         return np.stack([self._row(tuple(context[max(0, end - _N_WORDS) : end])) for end in ends])
+
+    def tree_logits(self, context: Tokens, tokens: Tokens, parents: Sequence[int]) -> Logits:
+        """See `TreeModel.tree_logits`; float64, at the price of one call."""
+        if self._clock is not None:
+            self._clock.advance(self._call_seconds)
+        before = tuple(context[-_N_WORDS:])
+        branches = [branch(parents, node) for node in range(-1, len(tokens))]
+        return np.stack([self._row((*before, *(tokens[place] for place in places))[-_N_WORDS:]) for places in branches])
 
     def fork(self) -> MarkovModel:
         """Itself: a row depends on two words only, so there is no cache to keep apart."""

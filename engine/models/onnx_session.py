@@ -7,6 +7,7 @@ in place, nothing is copied, and going back in the text is a smaller number (ONN
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ from engine.models.rope import turns
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
+
+    from engine.models.onnx_early import EarlySessions
+    from engine.models.onnx_tree import TreeSession
 
 __all__ = ["Buffers", "Compiled", "open_session"]
 
@@ -70,10 +74,16 @@ class Compiled:
     session : InferenceSession
     frequencies : array, shape (n_dims / 2,)
         Radians per position of each rotating pair.
+    early : EarlySessions
+        The same graph, ending earlier.
+    tree : TreeSession
+        The same graph, for trees.
     """
 
     session: InferenceSession
     frequencies: NDArray[np.float64]
+    early: EarlySessions
+    tree: TreeSession
 
 
 class Buffers:
@@ -83,13 +93,29 @@ class Buffers:
     ----------
     compiled : Compiled
     architecture : Architecture
+    n_layers : int, optional
+        Run the first layers only, on the keys and values of `host`.
+    host : Buffers, optional
+    for_trees : bool, default False
+        Run trees, on the keys and values of `host`.
     """
 
-    def __init__(self, compiled: Compiled, architecture: Architecture) -> None:
-        self._session = compiled.session
+    def __init__(
+        self,
+        compiled: Compiled,
+        architecture: Architecture,
+        *,
+        n_layers: int = 0,
+        host: Buffers | None = None,
+        for_trees: bool = False,
+    ) -> None:
+        whole = compiled.tree.open() if for_trees else compiled.session
+        self._session = compiled.early.session(n_layers) if n_layers else whole
+        self._n_layers = n_layers or architecture.n_layers
+        self._host = host
         self._frequencies = compiled.frequencies
         self._shape = architecture
-        self._binding = compiled.session.io_binding()
+        self._binding = self._session.io_binding()
         self._whole: dict[str, NDArray[Any]] = {
             "first_asked": np.zeros(1, np.int64),
             "first_repeated": np.zeros(1, np.int64),
@@ -104,7 +130,14 @@ class Buffers:
         self._room = 0
 
     def run(
-        self, ids: NDArray[np.int64], start: int, *, first_asked: int, repeat: bool, shown: dict[str, Array]
+        self,
+        ids: NDArray[np.int64],
+        start: int,
+        *,
+        first_asked: int,
+        repeat: bool,
+        shown: dict[str, Array],
+        more: Mapping[str, NDArray[Any]] | None = None,
     ) -> Array:
         """Feed `ids` as the tokens from position `start` on.
 
@@ -119,6 +152,8 @@ class Buffers:
             Whether to put a copy beside the last row in the attention.
         shown : dict
             Filled with the output of each of its names, shape (n, width).
+        more : mapping, optional
+            Further inputs of the graph, by name.
 
         Returns
         -------
@@ -134,6 +169,8 @@ class Buffers:
         whole["seqlens_k"][0] = total - 1
         whole["total"][()] = total
         self._bind("ids", np.ascontiguousarray(ids[None]))
+        for name, array in (more or {}).items():
+            self._bind(name, array)
         rows = self._output("logits", n_rows - first_asked, self._shape.vocab_size)
         for name in shown:
             shown[name] = self._output(name, n_rows, width)
@@ -142,6 +179,11 @@ class Buffers:
         except Exception as failure:
             raise ForwardError(f"ONNX Runtime failed at {n_rows} tokens behind {start}: {failure}") from failure
         return rows
+
+    def move(self, source: int, slot: int) -> None:
+        """Make the keys and values at one place those of another."""
+        for cache in self._caches.values():
+            cache[:, :, slot] = cache[:, :, source]
 
     def _bind(self, name: str, array: NDArray[Any]) -> OrtValue:
         from onnxruntime import OrtValue
@@ -157,18 +199,29 @@ class Buffers:
 
     def _reserve(self, n_tokens: int, n_kept: int) -> None:
         """Make room for `n_tokens`, keeping the first `n_kept`; one place more than the context, for the copy."""
-        if n_tokens <= self._room:
+        shape, host = self._shape, self._host
+        if host is not None:
+            host._reserve(n_tokens, n_kept)
+            room = host._room
+        elif n_tokens > self._room:
+            room = min(shape.context_length + 1, max(n_tokens, 2 * self._room, FIRST_ROOM))
+        else:
             return
-        shape = self._shape
-        self._room = min(shape.context_length + 1, max(n_tokens, 2 * self._room, FIRST_ROOM))
-        cosines, sines = turns(self._frequencies, 0, self._room)  # (room, 1, n_dims / 2) each
+        if room == self._room:
+            return
+        self._room = room
+        cosines, sines = turns(self._frequencies, 0, room)  # (room, 1, n_dims / 2) each
         self._bind("cosines", cosines[:, 0])
         self._bind("sines", sines[:, 0])
-        for layer in range(shape.n_layers):
+        for layer in range(self._n_layers):
             for part in ("key", "value"):
                 name = f"past.{part}.{layer}"
-                larger = np.zeros((1, shape.n_kv_heads, self._room, shape.head_dim), np.float32)
-                if n_kept:
-                    larger[:, :, :n_kept] = self._caches[name][:, :, :n_kept]
-                self._caches[name] = larger
-                self._binding.bind_ortvalue_output(f"present.{part}.{layer}", self._bind(name, larger))
+                self._caches[name] = self._grown(name, n_kept) if host is None else host._caches[name]
+                bound = self._bind(name, self._caches[name])
+                self._binding.bind_ortvalue_output(f"present.{part}.{layer}", bound)
+
+    def _grown(self, name: str, n_kept: int) -> Array:
+        larger = np.zeros((1, self._shape.n_kv_heads, self._room, self._shape.head_dim), np.float32)
+        if n_kept:
+            larger[:, :, :n_kept] = self._caches[name][:, :, :n_kept]
+        return larger

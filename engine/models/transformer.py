@@ -13,19 +13,20 @@ Not here: packed (quantised) products, batches of several contexts, sliding wind
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.architecture import Architecture
 from engine.models.attention import Cache, attend
-from engine.models.base import Logits
-from engine.models.context import checked_ids, n_common
-from engine.models.hidden_rows import FINAL, HiddenRows
+from engine.models.cached import CachedTransformer
+from engine.models.hidden_rows import FINAL
 from engine.models.rope import rotate, turns
 from engine.models.threads import n_threads
+from engine.models.tree_cache import TreeCache
 from engine.models.weights import Layer, Weights
-from engine.values import Tokens
+from engine.tree import branch, depths
 
 __all__ = ["Transformer"]
 
@@ -37,7 +38,7 @@ TILE = 2**15  # weights that rows are multiplied with while they are in the cach
 LARGE_TILE = 2**20  # the same, where several threads share the work: 4 MB
 
 
-class Transformer:
+class Transformer(CachedTransformer):
     """A model read from a file; see `Model` for what it promises.
 
     Parameters
@@ -52,84 +53,122 @@ class Transformer:
     exact_rows = True
 
     def __init__(self, architecture: Architecture, weights: Weights, *, name: str) -> None:
-        self.name = name
-        self.vocab_size = architecture.vocab_size
-        self.context_length = architecture.context_length
-        self._architecture = architecture
+        super().__init__(architecture, name=name)
         self._weights = weights
         self._cache = Cache(
             architecture.n_layers, architecture.n_kv_heads, architecture.head_dim, architecture.context_length
         )
-        self._hidden = HiddenRows(architecture.n_layers, architecture.width, architecture.context_length)
-        self._cached: NDArray[np.int64] = np.empty(0, np.int64)  # the ids whose keys and values the cache holds
 
     def fork(self) -> Transformer:
         """The same weights with an empty cache of their own."""
         return Transformer(self._architecture, self._weights, name=self.name)
 
-    def logits(self, context: Tokens, last: int = 1) -> Logits:
-        """See `Model.logits`; float32, shape (last, vocab_size).
-
-        Raises
-        ------
-        PromptError
-            If the context is empty, longer than `context_length` or holds an id outside the
-            vocabulary, or if `last` is not from 1 to its length.
-        """
-        ids = self._checked(context, last)
-        first_asked = len(ids) - last
-        kept = min(n_common(ids, self._cached), first_asked)
-        rows = np.empty((last, self.vocab_size), np.float32)
+    def _feed(self, ids: NDArray[np.int64], kept: int, first_asked: int) -> list[Array]:
+        """See `CachedTransformer._feed`."""
+        pieces = []
         for start, stop in _spans(kept, first_asked, len(ids)):
-            hidden = self._feed(ids, start, stop)  # (stop - start, width)
+            hidden = self._forward(ids, start, stop)  # (stop - start, width)
             asked = max(start, first_asked)
             if asked < stop:
-                rows[asked - first_asked : stop - first_asked] = _product(hidden[asked - start :], self._weights.head)
-        return rows
+                pieces.append(_product(hidden[asked - start :], self._weights.head))
+        return pieces
 
-    def hidden(self, context: Tokens, last: int = 1, taps: tuple[int, ...] = ()) -> Array:
-        """See `HiddenModel.hidden`; float32, shape (last, 1 + len(taps), width).
+    def _feed_early(self, ids: NDArray[np.int64], kept: int, first_asked: int, n_layers: int) -> list[Array]:
+        """See `CachedTransformer._feed_early`."""
+        pieces = []
+        for start, stop in _spans(kept, first_asked, len(ids)):
+            self._begin_early(ids[:start], n_layers)
+            hidden = self._through(ids, start, stop, n_layers)
+            self._early.begin(ids[:stop], n_layers)
+            final = _norm(hidden, self._weights.final_norm, self._architecture.norm_epsilon)
+            asked = max(start, first_asked)
+            if asked < stop:
+                pieces.append(_product(final[asked - start :], self._weights.head))
+        return pieces
 
-        Raises
-        ------
-        PromptError
-            As `logits` does.
-        SettingError
-            If a tap is not the index of a layer.
+    def _feed_tree(
+        self, ids: NDArray[np.int64], tokens: NDArray[np.int64], links: tuple[int, ...]
+    ) -> tuple[Array, TreeCache]:
+        """See `CachedTransformer._feed_tree`.
+
+        A row is the same, bit for bit, as that of `logits` for its branch, if there are at most 32 tokens.
         """
-        ids = self._checked(context, last)
-        if self._hidden.keep(taps):
-            self._cached = ids[:0]  # fed before its hidden rows were kept
-        kept = n_common(ids, self._cached)
-        if kept < len(ids):
-            for start, stop in _spans(kept, len(ids), len(ids)):
-                self._feed(ids, start, stop)
-        return self._hidden.read(len(ids) - last, len(ids), taps)
+        start = len(ids) - 1
+        of_depth = [0, *depths(links)]
+        self._cached = ids[:start]  # what follows is about to be overwritten
+        self._early.forget()
+        self._cache.reserve(len(ids) + max(of_depth))
+        weights, epsilon = self._weights, self._architecture.norm_epsilon
+        cosines, sines = turns(weights.rope, start, len(ids) + max(of_depth))
+        angles = cosines[of_depth], sines[of_depth]
+        ways = [[0, *(place + 1 for place in branch(links, node))] for node in range(-1, len(links))]
+        all_keys: list[Array] = []
+        all_values: list[Array] = []
+        streams: dict[int, Array] = {}
+        hidden = weights.embedding[np.concatenate([ids[start:], tokens])]  # (1 + n, width)
+        with np.errstate(over="ignore"):
+            for index, layer in enumerate(weights.layers):
+                heads = self._heads(layer, _norm(hidden, layer.attention_norm, epsilon), angles)
+                queries, own_keys, own_values = self._parts(heads)
+                keys, values = self._cache.keys[index], self._cache.values[index]
+                mixed = []
+                for row, way in enumerate(ways):  # the places behind the context hold one branch after the other
+                    stop = start + len(way)
+                    keys[:, start:stop], values[:, start:stop] = own_keys[:, way], own_values[:, way]
+                    mixed.append(attend(queries[row : row + 1], keys[:, :stop], values[:, :stop]))
+                hidden = hidden + _product(np.concatenate(mixed), layer.output)
+                hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
+                all_keys.append(own_keys[:, 1:])
+                all_values.append(own_values[:, 1:])
+                streams[index] = hidden
+        streams[FINAL] = final = _norm(hidden, weights.final_norm, epsilon)
+        of_tokens = {}
+        for tap in self._hidden.taps:
+            self._hidden.write(tap, start, streams[tap][:1])
+            of_tokens[tap] = streams[tap][1:]
+        tree = TreeCache(len(ids), tokens.tolist(), links, of_tokens, np.stack(all_keys), np.stack(all_values))
+        return _product(final, weights.head), tree
 
-    def _checked(self, context: Tokens, last: int) -> NDArray[np.int64]:
-        return checked_ids(self.name, context, last, vocab_size=self.vocab_size, context_length=self.context_length)
+    def _take(self, tree: TreeCache, place: int, slot: int) -> None:
+        """See `CachedTransformer._take`."""
+        assert tree.keys is not None
+        assert tree.values is not None
+        self._cache.keys[:, :, slot] = tree.keys[:, :, place]
+        self._cache.values[:, :, slot] = tree.values[:, :, place]
+        for tap, rows in tree.hidden.items():
+            self._hidden.write(tap, slot, rows[place : place + 1])
 
-    def _feed(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
+    def _forward(self, ids: NDArray[np.int64], start: int, stop: int) -> Array:
         """Run the tokens start to stop - 1 behind those in the cache; their normed hidden rows."""
         self._cached = ids[:start]  # what follows is about to be overwritten
-        self._cache.reserve(stop)
-        weights, epsilon = self._weights, self._architecture.norm_epsilon
-        angles = turns(weights.rope, start, stop)
+        self._early.forget()
         taps = self._hidden.taps
-        hidden = weights.embedding[ids[start:stop]]  # (n, width)
-        with np.errstate(over="ignore"):  # exp(-gate) may be inf, and 1 / (1 + inf) is the 0 it should be
-            for index, layer in enumerate(weights.layers):
-                hidden = hidden + self._attention(index, layer, _norm(hidden, layer.attention_norm, epsilon), angles)
-                hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
-                if index in taps:
-                    self._hidden.write(index, start, hidden)
-        final = _norm(hidden, weights.final_norm, epsilon)
+        hidden = self._through(ids, start, stop, self.n_layers, taps)
+        final = _norm(hidden, self._weights.final_norm, self._architecture.norm_epsilon)
         if FINAL in taps:
             self._hidden.write(FINAL, start, final)
         self._cached = ids[:stop]
         return final
 
-    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
+    def _through(
+        self, ids: NDArray[np.int64], start: int, stop: int, n_layers: int, taps: Collection[int] = ()
+    ) -> Array:
+        """The residual stream of the tokens start to stop - 1 behind the first layers, shape (stop - start, width)."""
+        self._cache.reserve(stop)
+        weights, epsilon = self._weights, self._architecture.norm_epsilon
+        angles = turns(weights.rope, start, stop)
+        hidden = weights.embedding[ids[start:stop]]  # (n, width)
+        with np.errstate(over="ignore"):  # exp(-gate) may be inf, and 1 / (1 + inf) is the 0 it should be
+            for index, layer in enumerate(weights.layers[:n_layers]):
+                normed = _norm(hidden, layer.attention_norm, epsilon)
+                hidden = hidden + self._attention(index, layer, normed, angles, start)
+                hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
+                if index in taps:
+                    self._hidden.write(index, start, hidden)
+        return hidden
+
+    def _heads(self, layer: Layer, rows: Array, angles: tuple[Array, Array]) -> Array:
+        """Queries, keys and values of some rows, shape (n, n_heads + 2 n_kv_heads, head_dim)."""
         shape, epsilon = self._architecture, self._architecture.norm_epsilon
         qkv = _product(rows, layer.qkv)
         if layer.qkv_bias is not None:
@@ -140,12 +179,18 @@ class Transformer:
             heads[:, :first_key] = _norm(heads[:, :first_key], layer.query_norm, epsilon)
             heads[:, first_key:first_value] = _norm(heads[:, first_key:first_value], layer.key_norm, epsilon)
         rotate(heads[:, :first_value], *angles)
-        start = len(self._cached)
+        return heads
+
+    def _parts(self, heads: Array) -> tuple[Array, Array, Array]:
+        """Queries (n, n_heads, head_dim), keys and values (n_kv_heads, n, head_dim)."""
+        first_key, first_value = self._architecture.n_heads, self._architecture.n_heads + self._architecture.n_kv_heads
+        keys, values = heads[:, first_key:first_value], heads[:, first_value:]
+        return heads[:, :first_key], keys.transpose(1, 0, 2), values.transpose(1, 0, 2)
+
+    def _attention(self, index: int, layer: Layer, rows: Array, angles: tuple[Array, Array], start: int) -> Array:
         stop = start + len(rows)
         keys, values = self._cache.keys[index], self._cache.values[index]  # (n_kv_heads, room, head_dim)
-        keys[:, start:stop] = heads[:, first_key:first_value].transpose(1, 0, 2)
-        values[:, start:stop] = heads[:, first_value:].transpose(1, 0, 2)
-        queries = heads[:, :first_key]
+        queries, keys[:, start:stop], values[:, start:stop] = self._parts(self._heads(layer, rows, angles))
         if len(rows) > N_SEPARATE_ROWS:
             mixed = attend(queries, keys[:, :stop], values[:, :stop])
         else:

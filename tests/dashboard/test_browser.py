@@ -16,6 +16,8 @@ from dashboard.settings_link import address_of
 from engine import RunSpec, RunStore, Step, build
 from engine.explain import explain
 from engine.failures import failures
+from engine.lab.lossless import lossless
+from engine.lab.small_pair import SmallPair
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -230,6 +232,24 @@ def test_a_token_that_is_clicked_is_explained(page, server):
     assert page.errors == []
 
 
+@pytest.mark.parametrize("width", [1000, 1300])
+def test_a_double_click_is_about_the_token_that_was_pointed_at_though_the_panel_moves_the_text(page, server, width):
+    address, _ = server
+    page.set_viewport_size({"width": width, "height": 1000})
+    start(page, address, "max_tokens=200&seed=4")
+    wait_for_state(page, "finished")
+    tokens = page.locator(".stream .token")
+    for number in (31, 31, 80):  # the panel is closed, is open there, is open elsewhere
+        token = tokens.nth(number)
+        step, position = (int(token.get_attribute(f"data-{name}")) for name in ("step", "position"))
+        token.dblclick()
+        page.wait_for_function(f"() => {LIVE}.dataset.state === 'replay' && Number({LIVE}.dataset.step) === {step + 1}")
+        explained(page, step, position)
+        page.get_by_role("button", name="To the end").click()
+        wait_for_state(page, "finished")
+    assert page.errors == []
+
+
 def test_arrow_keys_go_from_token_to_token_and_from_step_to_step(page, server):
     address, _ = server
     start(page, address, "max_tokens=30&seed=4")
@@ -255,6 +275,22 @@ def test_arrow_keys_go_from_token_to_token_and_from_step_to_step(page, server):
     assert page.evaluate(f"() => {PANEL}.hidden")
     page.keyboard.press("ArrowRight")  # the focus went back to the stream
     page.wait_for_function(f"() => !{PANEL}.hidden && {PANEL}.querySelector('.explain-lead')")
+
+
+def test_log_probabilities_are_told_with_the_tokens_and_the_figures(page, server):
+    address, home = server
+    settings = {"repetition_penalty": 1.2, "presence_penalty": 0.5, "min_p": 0.05, "logprobs": "true"}
+    start(page, address, "&".join(["max_tokens=30", *(f"{name}={value}" for name, value in settings.items())]))
+    wait_for_state(page, "finished")
+    run = RunStore(home / "data" / "runs.sqlite").get(page.evaluate(f"() => {LIVE}.dataset.run"))
+    assert {name: str(getattr(run.spec, name)).lower() for name in settings} == {
+        name: str(value) for name, value in settings.items()
+    }
+    perplexity = page.evaluate(f"() => {LIVE}.querySelector('.perplexity').textContent")
+    assert float(perplexity.removeprefix("perplexity ")) == pytest.approx(run.record["perplexity"], rel=0.01)
+    page.locator(".stream .token.recovered").first.click()
+    page.wait_for_function(f"() => {PANEL}.querySelector('.explain-lead')?.textContent.includes('log-probability')")
+    assert page.errors == []
 
 
 def test_a_run_without_a_probe_says_that_alternatives_were_not_recorded(page, server):
@@ -358,6 +394,22 @@ def test_a_deleted_run_comes_back_by_undo(page, server):
     assert store.runs()[0].id == run_id
 
 
+def test_a_download_of_a_run_that_is_gone_says_so(page, server):
+    address, home = server
+    start(page, address, "max_tokens=20&seed=4")
+    wait_for_state(page, "finished")
+    button = page.get_by_role("button", name="Run as JSONL")
+    with page.expect_download() as download:
+        button.click()
+    run_id = page.evaluate(f"() => {LIVE}.dataset.run")
+    assert run_id in Path(download.value.path()).read_text()
+    store = RunStore(home / "data" / "runs.sqlite")
+    store.delete([run_id])
+    button.click()
+    page.get_by_text(f"Nothing was downloaded: {run_id} was deleted meanwhile.").wait_for(timeout=60_000)
+    assert page.errors == []
+
+
 LANES = LIVE.replace(".live", ".lanes")
 
 
@@ -380,6 +432,21 @@ def test_a_comparison_fills_its_lanes_and_ends_in_a_verdict(page, server):
     assert page.errors == []
 
 
+def test_an_open_page_is_told_of_a_run_elsewhere_that_disturbs_it(browser, page, server):
+    address, _ = server
+    page.goto(f"{address}/compare?target=markov")
+    page.get_by_role("button", name="Compare", exact=True).wait_for()
+    warning = page.get_by_text("A run is under way on this server")
+    assert not warning.count()
+    other = browser.new_page()
+    start(other, address, "target=markov&max_tokens=20000&paced=true&pace=20")
+    warning.wait_for(timeout=60_000)
+    other.get_by_role("button", name="Stop", exact=True).click()
+    warning.wait_for(state="detached", timeout=60_000)
+    other.close()
+    assert page.errors == []
+
+
 def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
     address, _ = server
     page.goto(address + address_of(RunSpec(prompt="Hello there", draft_length=7, temperature=0.0)))
@@ -388,6 +455,75 @@ def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
         page.get_by_role("link", name=name).click()
     page.get_by_role("button", name="Run", exact=True).wait_for()
     page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
-    slider = page.locator("[data-testid=stSlider]", has_text="Draft length")
-    assert slider.inner_text().split()[:3] == ["Draft", "length", "7"]
+    assert draft_length(page) == "7"
+    assert page.errors == []
+
+
+def draft_length(page):
+    name, other, value, *_ = page.locator("[data-testid=stSlider]", has_text="Draft length").inner_text().split()
+    assert (name, other) == ("Draft", "length")
+    return value
+
+
+@pytest.mark.parametrize("where", ["", "compare"])
+def test_a_reload_keeps_the_settings_of_a_link(page, server, where):
+    address, _ = server
+    page.goto(address + address_of(RunSpec(prompt="Hello there", draft_length=7, temperature=0.0)))
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    if where:
+        page.get_by_role("link", name="Compare").click()
+        page.get_by_role("button", name="Compare", exact=True).wait_for()
+    page.reload()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Hello there'")
+    assert draft_length(page) == "7"
+    page.locator("textarea").first.fill("Something else")
+    page.get_by_text("Max tokens", exact=True).click()  # leaves the field
+    page.wait_for_timeout(1000)
+    page.reload()
+    page.wait_for_function("() => document.querySelector('textarea')?.value === 'Something else'")
+    assert page.errors == []
+
+
+LAWS = "document.querySelector('[data-testid=stBidiComponentIsolated]')?.shadowRoot?.querySelector('.laws')"
+
+
+def shown_laws(page):
+    """The probabilities of target and draft as they stand, and of what comes out."""
+    return page.evaluate(f"""() => [...{LAWS}.querySelectorAll('.law-panel')].map((panel) =>
+        [...panel.querySelectorAll('.law-value')].map((value) => Number(value.textContent)))""")
+
+
+def laws_settled(page):
+    page.wait_for_function(f"() => !{LAWS}.classList.contains('stale')", timeout=60_000)
+
+
+def test_bars_are_dragged_and_what_comes_out_is_the_engines(page, server):
+    address, _ = server
+    page.goto(f"{address}/lab")
+    page.wait_for_function(f"() => {LAWS}?.dataset.same === 'true'", timeout=60_000)
+    page.evaluate(f"() => {{ globalThis.mountedLaws = {LAWS}; }}")
+    page.get_by_role("combobox", name="Worked case").click()
+    page.get_by_text("Bug: softmax of an argmax draft").click()
+    page.wait_for_function(f"() => {LAWS}?.dataset.same === 'false'", timeout=60_000)
+    track = page.get_by_role("slider", name="draft probability of c")
+    box = track.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 0.9 * box["height"])
+    page.mouse.down()
+    for place in range(1, 7):
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + (0.9 - 0.1 * place) * box["height"])
+    page.mouse.up()
+    laws_settled(page)
+    for key in ("PageDown", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)  # the bar that was dragged has the focus
+    laws_settled(page)
+    target, draft, output = shown_laws(page)
+    assert target == [0.5, 0.3, 0.2]
+    assert draft[2] == pytest.approx(0.62, abs=0.015)
+    assert draft[0] == pytest.approx(2 * draft[1], abs=0.002)  # as they were to each other
+    assert sum(draft) == pytest.approx(1, abs=0.002)
+    found = lossless(RunSpec(), SmallPair(tuple(target), tuple(draft)), proposal="argmax, softmax handed over")
+    assert output == pytest.approx(found.step.beginning(1)[0].tolist(), abs=0.002)
+    shown = page.evaluate(f"() => {LAWS}.querySelector('[data-figure=distance_first] dd').textContent")
+    assert float(shown) == pytest.approx(found.step.distance(1), abs=0.002)
+    assert page.evaluate(f"() => globalThis.mountedLaws === {LAWS}")  # never mounted anew
     assert page.errors == []

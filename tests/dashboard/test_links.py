@@ -13,14 +13,15 @@ from dashboard.settings_link import LONGEST_LINK, address_of, read_spec
 from engine import RunSpec, RunStore
 from engine.errors import DraftscopeError
 from tests.dashboard.test_compare import page as compare_page
-from tests.dashboard.test_pages import live_data, no_run_left, opened, run_of, saved
+from tests.dashboard.test_pages import address, live_data, no_run_left, opened, run_of, saved
 
 __all__ = ["no_run_left"]
 
 SPEC = RunSpec(
     prompt="A & B = “c”?\n<b>#x</b>", draft_length=7, temperature=0.35, top_k=9, top_p=0.8, max_tokens=33, seed=12345,
     rule="naive", acceptance_probability=0.25, agreement=-0.5, target_call_seconds=0.02, draft_call_seconds=0.003,
-    stop=("the end", "\n\n"),
+    stop=("the end", "\n\n"), min_p=0.05, repetition_penalty=1.15, frequency_penalty=-0.5, presence_penalty=0.25,
+    arithmetic="integer", logprobs=True,
 )  # fmt: skip
 
 
@@ -62,6 +63,26 @@ def test_a_link_is_taken_once_so_that_settings_may_be_changed():
     assert "spec" not in app.query_params
     app.slider(key="draft_length").set_value(2).run()
     assert app.slider(key="draft_length").value == 2
+
+
+def test_a_refreshed_page_has_the_settings_of_its_link_and_what_was_changed_since():
+    app = linked(SPEC)
+    again = opened(**address(app))
+    assert not again.exception
+    again.slider(key="draft_length").set_value(2).run()
+    again = opened(**address(again))
+    again.button(key="go").click().run()
+    assert run_of(again).spec == replace(SPEC, draft_length=2)
+
+
+def test_what_stands_in_the_address_counts_more_than_what_is_kept():
+    app = linked(SPEC)
+    assert opened(**address(app), draft_length="3").slider(key="draft_length").value == 3
+
+
+def test_another_tab_has_settings_of_its_own():
+    linked(SPEC)
+    assert opened().slider(key="draft_length").value == RunSpec().draft_length
 
 
 def test_the_link_that_the_sidebar_offers_opens_the_same_settings():
@@ -206,3 +227,45 @@ def test_a_link_to_a_run_that_is_not_here_says_so(run):
     assert not app.exception
     assert "is not in this history" in app.error[0].value
     assert not app.get("bidi_component")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"max_tokens": "-5"}, "max_tokens is '-5'; the sidebar goes from 1 to 20000"),
+        ({"max_tokens": "999999"}, "max_tokens is '999999'"),
+        ({"target_ms": "1e999"}, "target_ms is '1e999'; the sidebar goes from 0 to 10000"),
+        ({"seed": "1.5"}, "seed is '1.5'"),
+        ({"draft_length": "99"}, "draft_length is '99'; the sidebar goes from 0 to 32"),
+        ({"temperature": "nan", "agreement": "[x](http://example.org)"}, "agreement is '[x](http://example.org)'"),
+    ],
+)
+@pytest.mark.parametrize("page", [opened, compare_page])
+def test_numbers_of_an_address_beyond_their_bounds_are_told_and_not_taken(page, given, words):
+    app = page(**given, draft_ms="3")
+    assert not app.exception
+    assert plain(words) in app.error[0].value
+    for name in given:
+        assert name not in app.query_params
+    assert app.number_input(key="draft_ms").value == 3
+    app.run()
+    assert not app.error
+
+
+@pytest.mark.parametrize("page", [opened, compare_page])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("max_tokens", -5, "max_tokens is -5; the sidebar goes from 1 to 20000"),
+        ("max_tokens", 20_001, "max_tokens is 20001"),
+        ("top_k", -1, "top_k is -1"),
+        ("seed", -1, "seed is -1"),
+        ("target_ms", -20, "target_ms is -20; the sidebar goes from 0 to 10000"),
+    ],
+)
+def test_a_typed_number_beyond_its_bounds_is_told_and_starts_nothing(page, key, value, words):
+    app = page()
+    app.number_input(key=key).set_value(value).run()
+    assert not app.exception
+    assert plain(words) in app.error[0].value
+    assert app.button(key="go" if page is opened else "compare_go").disabled

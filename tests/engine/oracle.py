@@ -2,11 +2,13 @@
 
 `judged_chances` knows no formula of speculative decoding. It hands numbers to the rule's own `judge` and
 measures, by bisection, how much of [0, 1) leads to each outcome. `output_law` adds up what comes of it.
+A `Sampling` with penalties is a law of the tokens so far: `context` is what stands before the first token.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -17,13 +19,54 @@ from engine.values import Draft
 BELOW_ONE = 1 - 2**-53
 
 
-def slow_law(logits, *, temperature=1.0, top_k=0, top_p=1.0):
-    """Temperature, then top-k with ties, then top-p, one loop each, in exact sums."""
-    scores = [float(logit) / temperature for logit in logits]
+def slow_penalised(logits, context, *, repetition_penalty, frequency_penalty, presence_penalty, prompt_length):
+    """The logits behind the penalties, token by token."""
+    output = list(context)[prompt_length:]
+    scores = []
+    for token, logit in enumerate(logits):
+        score = float(logit)
+        if token in context:
+            score = score / repetition_penalty if score > 0 else score * repetition_penalty
+        for _ in range(output.count(token)):
+            score -= frequency_penalty
+        if token in output:
+            score -= presence_penalty
+        scores.append(score)
+    return scores
+
+
+def slow_integer_weights(logits, temperature):
+    """Exponentials in units of 2**-31, each in Python's whole numbers."""
+    weights = []
+    for logit in logits:
+        depth = (max(logits) - logit) / temperature * 4096 / math.log(2)
+        octaves, rest = divmod(round(depth) if depth < 2**17 else 2**17 - 1, 4096)
+        weights.append(round(2 ** (31 - rest / 4096)) >> octaves)
+    return weights
+
+
+def slow_law(
+    logits, *, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, frequency_penalty=0.0,
+    presence_penalty=0.0, arithmetic="float", prompt_length=0, context=(),
+):  # fmt: skip
+    """Penalties, temperature, min-p, top-k with ties, top-p, one loop each, in exact sums; temperature 0 as well."""
+    penalties = {"frequency_penalty": frequency_penalty, "presence_penalty": presence_penalty}
+    logits = slow_penalised(
+        logits, context, repetition_penalty=repetition_penalty, **penalties, prompt_length=prompt_length
+    )
+    if temperature == 0:
+        best = max(range(len(logits)), key=lambda token: (logits[token], -token))
+        return [float(token == best) for token in range(len(logits))]
+    scores = [logit / temperature for logit in logits]
     best = max(scores)
     weights = [math.exp(score - best) for score in scores]
+    if arithmetic == "integer":
+        weights = [float(weight) for weight in slow_integer_weights(logits, temperature)]
+    least = min_p * max(weights)
+    weights = [weight if weight >= least else 0.0 for weight in weights]
     if 0 < top_k < len(weights):
-        kth = sorted(scores, reverse=True)[top_k - 1]
+        alive = sorted((score for score, weight in zip(scores, weights, strict=True) if weight), reverse=True)
+        kth = alive[min(top_k, len(alive)) - 1]
         weights = [weight if score >= kth else 0.0 for weight, score in zip(weights, scores, strict=True)]
     total = math.fsum(weights)
     probs = [weight / total for weight in weights]
@@ -47,7 +90,8 @@ class Draws:
         self._numbers = {(start + index, Purpose.ACCEPT): draw for index, draw in enumerate(accept)}
         self._target = target
 
-    def uniform(self, position, purpose):
+    def uniform(self, position, purpose, place=0):
+        assert place == 0, "a chain has one test at each position"
         if purpose is Purpose.TARGET and self._target is not None:
             return self._target
         return self._numbers[position, purpose]
@@ -63,7 +107,7 @@ class Chosen:
         self._numbers, self._other = numbers, other
         self.missing = []
 
-    def uniform(self, position, purpose):
+    def uniform(self, position, purpose, place=0):
         if (position, purpose) not in self._numbers:
             self.missing.append((position, purpose))
         return self._numbers.get((position, purpose), self._other)
@@ -138,12 +182,13 @@ def told_chances(rule, draft, rows, vocab_size) -> dict:
     return probable
 
 
-def rows_of(target_logits, tokens, sampling):
+def rows_of(target_logits, tokens, sampling, context=()):
     """The target's rows at every position of a draft, and behind it."""
-    return Rows(np.array([target_logits(tokens[:index]) for index in range(len(tokens) + 1)]), sampling)
+    logits = np.array([target_logits(tokens[:index]) for index in range(len(tokens) + 1)])
+    return Rows(logits, sampling, lambda row: (*context, *tokens[:row]))
 
 
-def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, told=False, continued=None):
+def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, told=False, continued=None, context=()):
     """The law of the first `length` + 1 tokens when one step is followed by plain sampling.
 
     `target_logits` and `draft_law` are functions of the tokens drafted so far. The step is measured (`judged_chances`),
@@ -151,7 +196,8 @@ def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, 
     target's to what follows the step. Returns an array of `length` + 1 axes.
     """
     law_of_output = np.zeros((vocab_size,) * (length + 1))
-    continued = continued or (lambda tokens: target_law(target_logits(tokens), sampling))
+    start = len(context) or 5
+    continued = continued or (lambda tokens: target_law(target_logits(tokens), sampling, (*context, *tokens)))
 
     def emit(tokens, weight):
         """Add the weight of `tokens`, continued up to the full length."""
@@ -168,26 +214,25 @@ def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, 
         if not weight:
             continue  # never drafted
         draft = Draft(tokens, laws)
-        rows = rows_of(target_logits, tokens, sampling)
-        fates = told_chances(rule, draft, rows, vocab_size) if told else judged_chances(rule, draft, rows)
+        rows = rows_of(target_logits, tokens, sampling, context)
+        fates = told_chances(rule, draft, rows, vocab_size) if told else judged_chances(rule, draft, rows, start=start)
         for (n_accepted, token), share in fates.items():
             emit((*tokens[:n_accepted], token), weight * share)
     return law_of_output
 
 
-def target_law(logits, sampling: Sampling):
+def target_law(logits, sampling: Sampling, context=()):
     """The target's processed law as a list, at any temperature."""
-    if sampling.temperature == 0:
-        return [float(token == max(range(len(logits)), key=lambda t: (logits[t], -t))) for token in range(len(logits))]
-    return slow_law(logits, temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p)
+    return slow_law(logits, **asdict(sampling), context=context)
 
 
-def plain_law(target_logits, sampling, *, length, vocab_size):
+def plain_law(target_logits, sampling, *, length, vocab_size, context=()):
     """The law of the first `length` + 1 tokens of plain sampling from the target."""
     law = np.zeros((vocab_size,) * (length + 1))
     for tokens in product(range(vocab_size), repeat=length + 1):
         law[tokens] = math.prod(
-            target_law(target_logits(tokens[:index]), sampling)[token] for index, token in enumerate(tokens)
+            target_law(target_logits(tokens[:index]), sampling, (*context, *tokens[:index]))[token]
+            for index, token in enumerate(tokens)
         )
     return law
 

@@ -41,10 +41,12 @@ def sample_step(index: int, context_length: int, at_seconds: float) -> Step:
         0, "accepted", 5, 5, True, False, 0.1, 0.2, 1.0, 2**-53, 0.2, None, draft_text=text, target_text=text
     )
     if index % 3 == 1:
-        bonus = Decision(1, "bonus", target_token=9, emitted_prob=0.25, target_text=text, target_parts=3)
+        bonus = Decision(
+            1, "bonus", target_token=9, emitted_prob=0.25, logprob=-1 / 3, target_text=text, target_parts=3
+        )
         return Step(index, context_length, (accepted, bonus), (5, 9), *seconds, at_seconds)
     rejected = Decision(
-        1, "rejected", 6, 0, False, False, 0.7, 0.1, 1 / 7, 0.9, 0.3, None, draft_text="@x", target_text=text
+        1, "rejected", 6, 0, False, False, 0.7, 0.1, 1 / 7, 0.9, 0.3, -2.5e-7, draft_text="@x", target_text=text
     )
     unreached = Decision(2, "unreached", 7, draft_text=text)
     return Step(index, context_length, (accepted, rejected, unreached), (5, 0), *seconds, at_seconds)

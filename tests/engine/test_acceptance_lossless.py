@@ -33,6 +33,9 @@ SIZE = {"length": LENGTH, "vocab_size": VOCABULARY}
 PAIRS = [
     random_pair(VOCABULARY, 1000 + seed, zeros=seed % 2, draft="sampled", draft_sampling=PLAIN) for seed in range(100)
 ]
+TREES = ("tree-independent", "tree-distinct", "tree-match")
+"""They judge chains as well, as the exact rule and sample-match do; `test_acceptance_trees` has them with trees."""
+
 LOSSLESS = {name: rule for name, make in RULES.items() if (rule := make(RunSpec())).lossless}
 
 
@@ -66,7 +69,7 @@ def test_lossless_rule_emits_the_law_of_the_target(rule):
 
 
 def test_rules_that_call_themselves_lossless():
-    assert set(LOSSLESS) == {"exact", "block", "sample-match", "gumbel"}
+    assert set(LOSSLESS) == {"exact", "block", "sample-match", "gumbel", *TREES}
 
 
 @pytest.mark.parametrize("rule", LOSSLESS.values(), ids=LOSSLESS)

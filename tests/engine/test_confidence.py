@@ -7,11 +7,12 @@ import pytest
 
 from engine.build import check
 from engine.drafters.combined import LookupFirst
-from engine.drafters.confidence import ALWAYS_SURE, Confidence, chance_of_keeping
+from engine.drafters.confidence import chance_of_keeping
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.head_network import Guess
 from engine.drafters.none import NoDraft
 from engine.errors import SettingError
+from engine.lengths import ALWAYS, Confident
 from engine.sampling import Noise, Sampling
 from engine.spec import RunSpec
 
@@ -63,9 +64,11 @@ class Network:
         return self.read(place, None, None)
 
 
-def drafted(network, confidence, temperature=0.0, seed=0):
-    drafter = EagleDrafter(Target(), Weights(), Rows(), network, confidence)
-    return drafter.propose([1, 2, 3], 4, sampling=Sampling(temperature), noise=Noise(seed), end_tokens=frozenset())
+def drafted(network, go_on, temperature=0.0, seed=0):
+    drafter = EagleDrafter(Target(), Weights(), Rows(), network)
+    return drafter.propose(
+        [1, 2, 3], 4, sampling=Sampling(temperature), noise=Noise(seed), end_tokens=frozenset(), go_on=go_on
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,23 +83,23 @@ def drafted(network, confidence, temperature=0.0, seed=0):
 )
 def test_a_head_goes_on_while_its_guesses_are_likely_kept(chances, n_drafted, n_asked):
     network = Network(*chances)
-    assert len(drafted(network, Confidence()).tokens) == n_drafted
+    assert len(drafted(network, Confident()).tokens) == n_drafted
     assert network.n_asked == n_asked
 
 
 def test_a_head_that_is_not_sure_of_its_first_guess_makes_none():
-    draft = drafted(Network(0.3), Confidence(first=0.5))
+    draft = drafted(Network(0.3), Confident(first=0.5))
     assert draft.tokens == ()
     assert "not sure" in draft.note
 
 
 def test_always_sure_goes_to_the_draft_length():
-    assert len(drafted(Network(*[0.2] * 4), ALWAYS_SURE).tokens) == 4
+    assert len(drafted(Network(*[0.2] * 4), ALWAYS).tokens) == 4
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.0])
 def test_how_far_a_head_goes_does_not_depend_on_what_it_drew(temperature):
-    drafts = [drafted(Network(0.8, 0.7, 0.3, 0.9), Confidence(), temperature, seed) for seed in range(30)]
+    drafts = [drafted(Network(0.8, 0.7, 0.3, 0.9), Confident(), temperature, seed) for seed in range(30)]
     assert len({draft.tokens[0] for draft in drafts}) > 1
     assert len({len(draft.tokens) for draft in drafts}) == 1
 
@@ -118,23 +121,24 @@ def test_a_temperature_just_above_zero_changes_the_chance_but_little():
     assert chance_of_keeping(logits, 0.01) == pytest.approx(chance_of_keeping(logits, 0), abs=0.01)
 
 
-def looked_up(context, limit, confidence, temperature=0.0):
-    drafter = LookupFirst(NoDraft(), confidence=confidence)
-    return drafter.propose(
-        context, limit, sampling=Sampling(temperature), noise=Noise(0), end_tokens=frozenset()
-    ).tokens
+def looked_up(context, limit, go_on, temperature=0.0):
+    return (
+        LookupFirst(NoDraft())
+        .propose(context, limit, sampling=Sampling(temperature), noise=Noise(0), end_tokens=frozenset(), go_on=go_on)
+        .tokens
+    )
 
 
 def test_a_lookup_goes_as_far_as_the_length_of_its_match_makes_likely():
     behind = [31, 32, 33, 34, 35, 36, 37, 38]
     two, eight = [1, 2], [3, 4, 5, 6, 7, 8, 1, 2]
-    confidence = Confidence(further=0.35)
-    assert looked_up([9, *two, *behind, 10, *two], 8, confidence) == (31,)  # 0.49, then 0.49 x 0.65
-    assert looked_up([*eight, *behind, 10, *eight], 8, confidence) == tuple(behind)  # 0.95 each
-    assert looked_up([9, *two, *behind, 10, *two], 8, ALWAYS_SURE) == tuple(behind)
-    assert looked_up([*eight, *behind, 10, *eight], 8, confidence, 1.0) == (31, 32)  # 0.70, 0.49, 0.34
+    confident = Confident(further=0.35)
+    assert looked_up([9, *two, *behind, 10, *two], 8, confident) == (31,)  # 0.49, then 0.49 x 0.65
+    assert looked_up([*eight, *behind, 10, *eight], 8, confident) == tuple(behind)  # 0.95 each
+    assert looked_up([9, *two, *behind, 10, *two], 8, ALWAYS) == tuple(behind)
+    assert looked_up([*eight, *behind, 10, *eight], 8, confident, 1.0) == (31, 32)  # 0.70, 0.49, 0.34
 
 
 def test_an_unknown_policy_is_refused():
-    with pytest.raises(SettingError, match="'bold'; choose confident or fixed"):
+    with pytest.raises(SettingError, match="'bold'; choose confident"):
         check(RunSpec(prompt="x", length_policy="bold"))

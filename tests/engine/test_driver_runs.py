@@ -149,13 +149,16 @@ def test_length_policy_is_told_every_outcome():
     told = []
 
     class Telling(FixedLength):
-        def observe(self, n_drafted, n_accepted):
-            told.append((n_drafted, n_accepted))
+        def observe(self, outcome):
+            told.append((outcome.n_drafted, outcome.n_accepted, outcome.draft_seconds, outcome.verify_seconds))
 
-    settings = {"sampling": PLAIN, "lengths": Telling(4), "max_tokens": 30}
+    settings = {"sampling": PLAIN, "lengths": Telling(4), "max_tokens": 30, "clock": TickingClock()}
     *events, _ = decode(random_model(1, 3), PromptLookup(1), [0], **settings)
-    assert told == [(event.n_drafted, event.n_accepted) for event in events if isinstance(event, Step)]
-    assert len({n_drafted for n_drafted, _ in told}) > 2  # shorter than asked for, now and then
+    assert told == [
+        (step.n_drafted, step.n_accepted, step.draft_seconds, step.verify_seconds)
+        for step in events if isinstance(step, Step)
+    ]  # fmt: skip
+    assert len({n_drafted for n_drafted, *_ in told}) > 2  # shorter than asked for, now and then
 
 
 def test_run_by_a_simulated_clock_says_so():

@@ -82,8 +82,12 @@ def test_every_step_is_a_row_whose_counts_add_up():
     rows = read(steps_csv("a1", EVENTS))
     assert len(rows) == len(STEPS)
     for row, step in zip(rows, STEPS, strict=True):
-        count = {name: int(row[name]) for name in STEP_COLUMNS[3:12]}
-        assert count["drafted"] == count["accepted"] + count["rejected"] + count["unreached"] == step.n_drafted
+        count = {name: int(row[name]) for name in STEP_COLUMNS[3:13]}
+        assert (
+            count["drafted"]
+            == count["accepted"] + count["rejected"] + count["declined"] + count["unreached"]
+            == step.n_drafted
+        )
         kept = count["accepted"] + count["recovered"] + count["bonus"] + count["plain"]
         assert count["emitted"] + count["discarded"] == kept
         assert float(row["at_seconds"]) == step.at_seconds

@@ -19,6 +19,7 @@ SETTINGS = [
     {"drafter": "model", "temperature": 0.0},
     {"drafter": "ngram"},
     {"drafter": "none"},
+    {"logprobs": True, "repetition_penalty": 1.3, "presence_penalty": -0.2, "min_p": 0.05, "arithmetic": "integer"},
     {"rule": "naive", "acceptance_probability": 0.5},
     {"draft_length": 8, "stop": ("token",)},
     {"draft_length": 8, "stop": (" the", "."), "seed": 4},

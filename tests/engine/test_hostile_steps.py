@@ -189,3 +189,25 @@ def test_a_draft_has_a_text_for_every_token():
     lines = lines_of()
     drafted = {"type": "drafted", "index": 0, "context_length": 2, "tokens": [1], "texts": [], "draft_seconds": 0}
     refused([*lines[:2], drafted, *lines[2:]], "1 tokens and 0 texts")
+
+
+@pytest.mark.parametrize("name", ["draft_seconds", "verify_seconds", "overhead_seconds", "at_seconds", "probe_seconds"])
+def test_times_of_a_step_are_not_negative(name):
+    lines = lines_of()
+    step, _ = first(lines, "rejected")
+    step[name] = -0.25
+    place = lines.index(step) + 1
+    refused(lines, f"runs.jsonl, line {place}: the {name} of the step {step['index']} are -0.25; expected 0 or more")
+
+
+@pytest.mark.parametrize("name", ["prefill_seconds", "total_seconds"])
+def test_times_of_the_end_are_not_negative(name):
+    lines = lines_of()
+    lines[-2][name] = -1
+    refused(lines, f"runs.jsonl, line {len(lines) - 1}: the {name} of the end are -1; expected 0 or more")
+
+
+def test_the_time_of_a_draft_is_not_negative():
+    lines = lines_of()
+    drafted = {"type": "drafted", "index": 0, "context_length": 2, "tokens": [1], "texts": ["a"], "draft_seconds": -2}
+    refused([*lines[:2], drafted, *lines[2:]], "line 3: the draft_seconds of the step 0 are -2")

@@ -57,6 +57,7 @@ def test_run_worked_by_hand():
         drafted=4 + 4 + 2 + 3,
         accepted=2 + 4 + 0 + 2,
         rejected=3,
+        declined=0,
         unreached=2,
         recovered=3,
         bonus=1,
@@ -89,6 +90,8 @@ def test_run_worked_by_hand():
         finish_reason="stop_string",
         error="",
         near_ties=0,
+        logprob_sum=None,
+        perplexity=None,
         identities_ok=True,
     )
 
@@ -128,7 +131,7 @@ def test_ratio_with_an_empty_denominator_is_none_and_never_0():
     empty = {field.name for field in dataclasses.fields(Figures) if getattr(nothing, field.name) is None}
     assert empty == {
         "acceptance_rate", "per_token_acceptance", "tokens_per_step", "draft_share", "verify_share", "overhead_share",
-        "tokens_per_second", "finish_reason",
+        "tokens_per_second", "finish_reason", "logprob_sum", "perplexity",
     }  # fmt: skip
     assert nothing.identities_ok
     plain = measure([step("P")])

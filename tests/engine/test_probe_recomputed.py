@@ -44,7 +44,7 @@ def check_step(step, context, target_law, draft_law, *, noise, tolerance, chosen
             same(decision.draft_prob, draft[guess])
             same(decision.target_prob, target[guess])
             same(decision.accept_prob, min(1.0, target[guess] / draft[guess]))
-            assert decision.draw == noise.uniform(len(context) + position, Purpose.ACCEPT)
+            assert decision.draw == noise.of_step(len(context)).uniform(len(context) + position, Purpose.ACCEPT)
         choice = step.evidence.choice
         if position != choice.position:
             continue
@@ -136,7 +136,9 @@ def test_numbers_of_the_real_model_equal_a_recomputation(smollm2: LoadedModel, s
     for step, context in with_contexts(events):
         drafted = [decision.draft_token for decision in step.decisions if decision.draft_token is not None]
         draft = (
-            again.propose(context, len(drafted), sampling=sampling, noise=noise, end_tokens=frozenset())
+            again.propose(
+                context, len(drafted), sampling=sampling, noise=noise.of_step(len(context)), end_tokens=frozenset()
+            )
             if drafted else Draft()
         )  # fmt: skip
         assert list(draft.tokens) == drafted

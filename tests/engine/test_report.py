@@ -25,6 +25,7 @@ def test_record_names_the_run_its_text_and_every_figure():
     named = {
         "target": "random-1", "drafter": "model:random-2", "rule": "exact", "lossless": True, "seed": 5,
         "backend": "", "exact_rows": False, "prompt_tokens": 2, "text": events[-1].text, "ids": list(events[-1].ids),
+        "logprobs": None,
     }  # fmt: skip
     assert record == named | dataclasses.asdict(measure(events))
     assert len(record["text"]) == len(record["ids"]) == 20

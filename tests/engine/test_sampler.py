@@ -84,6 +84,16 @@ def test_law_does_not_write_to_the_logits_and_takes_float32():
     assert drawn_from.dense(3).dtype == np.float64
 
 
+@pytest.mark.parametrize("temperature", [5e-324, 1e-3, 1e3, 1e300])
+@pytest.mark.parametrize("arithmetic", ["float", "integer"])
+def test_float32_scores_work_at_temperatures_that_float32_does_not_have(temperature, arithmetic):
+    """1e300 is infinite in float32, and -inf / inf is no number."""
+    logits = np.array([1.0, 2.0, -INF, 1.0], dtype=np.float32)
+    drawn_from = law(logits, Sampling(temperature, arithmetic=arithmetic)).dense(4)
+    expected = [0, 1, 0, 0] if temperature < 1 else [1 / 3, 1 / 3, 0, 1 / 3]
+    assert drawn_from == pytest.approx(expected, abs=1e-3)
+
+
 def test_greedy_takes_the_lowest_id_on_a_tie():
     assert law(np.array([0.0, 7.0, 7.0, -INF]), Sampling(temperature=0, top_k=1, top_p=0.1)) == OneHot(1)
 
@@ -192,6 +202,18 @@ def test_noise_is_keyed_by_seed_position_and_purpose():
     assert draws == [Noise(seed).uniform(place, purpose) for seed, place, purpose in keys]
 
 
+def test_noise_of_a_tree_is_keyed_by_the_place_as_well():
+    noise = Noise(3)
+    draws = [noise.uniform(12, Purpose.DRAFT, place) for place in range(64)]
+    assert len(set(draws)) == 64
+    assert draws[0] == noise.uniform(12, Purpose.DRAFT)
+    rows = [noise.uniforms(8, 12, Purpose.DRAFT, place) for place in range(64)]
+    assert [row[0] for row in rows] == draws
+    assert len(np.unique(rows)) == 64 * 8
+    fair = Dense(np.array([0.5, 0.5]))
+    assert [noise.draw(fair, 12, Purpose.DRAFT, place) for place in range(64)] == [int(draw >= 0.5) for draw in draws]
+
+
 def test_noise_is_the_same_on_every_machine_and_version():
     """A seed is part of every export, so the numbers behind it must not change."""
     assert Noise(7).uniform(12, Purpose.ACCEPT) == 0.38655922579667834
@@ -223,7 +245,10 @@ def test_a_law_of_places_is_a_law_of_the_tokens_in_them():
     assert some.draw(0.7) == 9
 
 
-def test_rows_hand_over_the_raw_logits_of_a_position():
+def test_rows_hand_over_the_raw_logit_of_a_token_and_the_scores_behind_penalties():
     logits = np.array([[1.0, 2.0], [3.0, -np.inf]])
     rows = Rows(logits, Sampling(temperature=0.5))
-    assert [rows.row(index).tolist() for index in range(2)] == logits.tolist()
+    assert [rows.scores(index).tolist() for index in range(2)] == logits.tolist()
+    penalising = Rows(logits, Sampling(presence_penalty=0.5), lambda row: [0, 1][: row + 1])
+    assert [penalising.scores(index).tolist() for index in range(2)] == [[0.5, 2.0], [2.5, -np.inf]]
+    assert penalising.logit(0, 0) == 1.0

@@ -242,7 +242,7 @@ def test_a_list_of_runs_parses_no_event_and_leaves_the_long_parts_out(store, mon
     assert [run.id for run in runs] == ids[::-1]
     assert unreadable == []
     for brief, whole in zip(runs, full, strict=True):
-        assert set(whole.record) - set(brief.record) == {"ids", "text"}
+        assert set(whole.record) - set(brief.record) == {"ids", "text", "logprobs"}
         assert brief.record == {name: whole.record[name] for name in brief.record}
         assert (brief.spec, brief.versions, brief.created_at) == (whole.spec, whole.versions, whole.created_at)
 

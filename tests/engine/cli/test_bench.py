@@ -1,10 +1,14 @@
 """`python -m engine bench`: what it prints, and what it says to bad input."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from engine.cli import bench as command
+from engine.cli.bar import progress_lines
 from engine.cli.main import main
 
 PRICES = ["--target-call-seconds", "0.02", "--draft-call-seconds", "0.002"]
@@ -27,7 +31,7 @@ def test_json_is_one_object_alone(small, capsys):
     captured = capsys.readouterr()
     result = json.loads(captured.out)
     assert captured.out.count("\n") == 1
-    assert captured.err == ""
+    assert captured.err.startswith("loading\nmeasuring single calls\nwarming up\n1 of ")
     assert result["settings"]["lengths"] == [2]
     assert result["settings"]["prompts"] == 2
 
@@ -61,6 +65,37 @@ def test_an_interrupt_prints_what_was_measured(small, capsys, monkeypatch):
     monkeypatch.setattr(command, "run_bench", interrupted)
     assert main(small) == 1
     assert "PARTIAL: interrupted after 4 of" in capsys.readouterr().out
+
+
+def test_without_a_terminal_lines_tell_how_far_it_is(capsys):
+    now = 0.0
+    told = progress_lines(lambda: now)
+    told("loading", 0, 0)
+    for done in range(1, 31):
+        now += 3.0
+        told(f"ngram {done}", done, 30)
+    lines = [f"{done} of 30 runs: ngram {done}" for done in (1, 5, 9, 13, 17, 21, 25, 29, 30)]
+    assert capsys.readouterr().err.splitlines() == ["loading", *lines]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+@pytest.mark.parametrize("command", ["bench", "compare"])
+def test_a_polite_kill_in_the_background_prints_what_was_measured(command, prompts):
+    ignoring = "import os, signal as s, sys; s.signal(s.SIGINT, s.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    long = [command, "--prompts", prompts, "--max-tokens", "500", "--repeats", "500"]
+    with subprocess.Popen(
+        [sys.executable, "-c", ignoring, sys.executable, "-m", "engine", *long],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert any(line.startswith("1 of ") for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert "PARTIAL: " in out
+    assert process.returncode == 1
 
 
 @pytest.mark.parametrize(

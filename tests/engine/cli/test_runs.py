@@ -288,3 +288,15 @@ def test_explain_names_the_steps_that_there_are(step, capsys):
     keep("abc1")
     assert main(["runs", "explain", "abc1", step]) == 2
     assert "it has the steps 1 to 6" in capsys.readouterr().err
+
+
+def test_a_run_takes_one_line_whatever_its_settings_hold(capsys):
+    prompt = "one\ntwo\r\n\tthree \x1b[31mred\u2028end"
+    write(RunStore(), list(sample_events(2)), RunSpec(prompt=prompt, target="a\nmodel"), run_id="abc1")
+    assert main(["runs", "list"]) == 0
+    _, line = capsys.readouterr().out.splitlines()
+    assert " a model " in line
+    RunStore().delete(["abc1"])
+    assert main(["runs", "deleted"]) == 0
+    _, line = capsys.readouterr().out.splitlines()
+    assert line.endswith(r"  one two three \x1b[31mred end")

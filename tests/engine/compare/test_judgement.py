@@ -16,6 +16,7 @@ ROW = {
     "rows_per_call": 4.98,
     "extra_overhead_cost": 0.01,
     "speed_up_with_prefill": None,
+    "simulated": False,
 }
 GREEDY = Sampling(temperature=0.0)
 COLD = {"lossless": True, "rule": "exact", "sampling": GREEDY, "plain_sampling": GREEDY}
@@ -71,7 +72,7 @@ def test_one_token_is_one_and_a_small_cost_is_not_nothing():
     ("interval", "with_prefill", "verdict", "words"),
     [
         ((1.1, 1.2, 1.3), (0.8, 0.9, 0.95), "helps", "it is 0.90x (0.80-0.95), slower than plain decoding"),
-        ((1.1, 1.2, 1.3), (0.9, 1.0, 1.1), "helps", "it is 1.00x (0.90-1.10), without a difference that can"),
+        ((1.1, 1.2, 1.3), (0.9, 1.0, 1.1), "helps", "it is 1.00x (0.90-1.10), without a clear difference"),
         ((0.98, 1.0, 1.02), (0.8, 0.9, 0.95), "no difference", "it is 0.90x (0.80-0.95), slower than plain decoding"),
     ],
 )
@@ -93,6 +94,18 @@ def test_an_interval_with_one_in_it_is_noise():
         "no difference", "makes no difference that can be told from noise: 1.01x (0.98-1.04)",
     )  # fmt: skip
     assert judged(row(1.0, 1.0, 1.0))[0] == "no difference"
+
+
+def test_a_simulated_clock_has_no_noise():
+    assert judged(row(0.98, 1.01, 1.04, simulated=True)) == (
+        "no difference", "makes no clear difference: 1.01x (0.98-1.04); it depends on the prompt",
+    )  # fmt: skip
+    assert judged(row(1.0, 1.0, 1.0, simulated=True)) == (
+        "no difference", "makes no difference: 1.00x (1.00-1.00), the same in every run",
+    )  # fmt: skip
+    assert judged(row(None, 1.3, None, simulated=True))[1] == (
+        "not sure: 1.30x, from one run; more prompts give an interval"
+    )
 
 
 def test_one_run_is_not_enough():
@@ -145,6 +158,11 @@ def test_a_lossy_rule_is_the_explanation():
     [
         ({"sampling": Sampling(0.7), "plain_sampling": Sampling(0.7)}, "at temperature 0.7 .* its rule is lossless"),
         ({"sampling": Sampling(0.7)}, "another one: temperature differs"),
+        (
+            {"sampling": Sampling(0, presence_penalty=1)},
+            "^not compared: its law is .*: presence_penalty differs$",
+        ),
+        ({"sampling": Sampling(0.7, min_p=0.1), "plain_sampling": Sampling(0.7)}, "another one: min_p differs"),
         ({"sampling": Sampling(0.7, 40), "plain_sampling": Sampling(0.7)}, "another one: top_k differs"),
         (
             {"sampling": Sampling(0.7, 40), "plain_sampling": Sampling(0.9, 0, 0.5)},
@@ -156,7 +174,7 @@ def test_a_lossy_rule_is_the_explanation():
         ),
     ],
 )
-def test_above_temperature_0_texts_are_not_compared(changes, why):
+def test_texts_of_chance_or_of_another_law_are_not_compared(changes, why):
     import re
 
     kind, sentence = told([place()], **changes)

@@ -1,0 +1,231 @@
+"""Draft one token more exactly where its chance of being kept pays for what it costs, and none where none does.
+
+A step that drafts n tokens yields E_n = 1 + S_1 + ... + S_n tokens, S_i being the chance that its first i
+are all kept, in T_n seconds. The greatest of all E_n / T_n, among them E_0 / T_0, plain decoding, is the
+speed rho to be had, and one token more pays where S_{n+1} > rho (T_{n+1} - T_n): the renewal-reward form
+of theorem 3.8 of Leviathan et al., arXiv 2211.17192, with costs that need be neither constant nor flat.
+All of it is estimated while the run goes on (`engine.lengths.running`).
+
+Where plain decoding is fastest nothing would be learnt any more, so a draft is tried now and then. Every
+plain step earns a fiftieth of itself, and a try is made when that pays for what it is expected to lose.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine.lengths.base import NamedPolicy, Outcome, checked_length
+from engine.lengths.prospect import Prospect
+from engine.lengths.running import KEPT, Acceptance, Line
+
+__all__ = ["CostAware"]
+
+TRYING = 0.02
+"""The share of the time that may be lost by trying where drafting does not pay."""
+
+MOST_SAVED, MOST_LOST = 4.0, 2.0
+"""In plain steps: what is kept of a gain, for tries to come, and the loss at which drafting stops to earn it back."""
+
+TRY_COUNTS = 4
+"""A try counts as so many steps, because tries are rare."""
+
+TRIES = (1, 1, 1, 4)
+"""How many tokens a try has, in turn: a verification may be dear at once and cheap after that."""
+
+LONGER_EVERY = 16
+"""Of so many drafts one has a token more than pays, to learn what it costs and whether it is kept."""
+
+PLAIN_EVERY, SMALL_GAIN = 32, 1.3
+"""Where drafting pays, but little, one of so many steps is a plain one, to know what that takes."""
+
+GROWTH = 4
+"""The next draft may be so many times as long as the longest so far, whose cost is known."""
+
+
+class CostAware(NamedPolicy):
+    """Draft as far as each token pays for itself, by running estimates of acceptance, drafting and verifying.
+
+    The first step is a plain one, to know what that takes; the second drafts one token. A drafter that knows
+    its own chances (a draft head, and the lookup beside it) is asked for each of them: the estimates then say
+    whether drafting pays at all, and what a token must be worth.
+
+    It measures with the run's own clock: a simulated one makes it repeatable. What the target and the drafter
+    take is all that it counts.
+
+    Parameters
+    ----------
+    length : int, default 4
+        The most tokens to draft, 0 to 32.
+
+    Raises
+    ------
+    SettingError
+        If it is out of range.
+
+    Examples
+    --------
+    A drafted token costs 0.3 plain calls and is never kept, so plain decoding is soon left alone:
+
+    >>> policy = CostAware(4)
+    >>> lengths = []
+    >>> for _ in range(12):
+    ...     lengths.append(policy.next_length())
+    ...     policy.observe(Outcome(lengths[-1], 0, draft_seconds=0.3 * lengths[-1], verify_seconds=1.0))
+    >>> lengths
+    [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    """
+
+    name = "cost-aware"
+    guarantee = (
+        "Drafts one more token exactly where its chance of being kept pays for its cost, and none where none pays; "
+        "what it loses by trying is held at 2 % of the time, beyond its first steps."
+    )
+    source = "Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8; after TurboSpec, 2406.14066"
+    needs = "the times of a step"
+
+    def __init__(self, length: int = 4) -> None:
+        self.length = checked_length(length)
+        self._acceptance = Acceptance()
+        self._drafting, self._verifying = Line(), Line()
+        self._plain_seconds: float | None = None
+        self._speed = 0.0  # rho, tokens per second
+        self._longest = 0  # that was drafted
+        self._n_drafts = self._n_tries = 0
+        self._since_plain = 0  # steps
+        self._asked = _Asked()
+        self._chances_known = False  # by the drafter
+        self._account = 0.0  # seconds gained, and earned for tries
+        self._trying = self._try_again = False
+
+    def next_length(self) -> int:
+        """The number of tokens with the greatest speed; another one only to learn, see the module."""
+        length = self._next_length() if self.length else 0
+        self._asked.now = length > 0
+        return length
+
+    def before(self, prospect: Prospect) -> bool:
+        """Whether a guess whose chance is known is worth verifying; its law has been paid for."""
+        if prospect.survival is None:
+            return True
+        self._chances_known = True
+        n = prospect.n_before
+        return self._pays(prospect.survival, self._verify_seconds(n + 1) - self._verify_seconds(n))
+
+    def behind(self, prospect: Prospect, token: int) -> bool:
+        """Whether one more guess would be worth drafting and verifying, if it was as likely as its place is."""
+        if prospect.survival is None:
+            return True
+        n = prospect.n_before + 1
+        chance = prospect.survival * self._acceptance.at(min(n, self.length - 1))
+        return self._pays(chance, self._seconds(n + 1) - self._seconds(n))
+
+    def observe(self, outcome: Outcome) -> None:
+        """Learn chances and costs."""
+        n_drafted, seconds = outcome.n_drafted, outcome.draft_seconds + outcome.verify_seconds
+        self._asked.add(outcome)
+        if not n_drafted:
+            self._since_plain = 0
+            new, old = outcome.verify_seconds, self._plain_seconds
+            self._plain_seconds = new if old is None else 0.9 * old + 0.1 * new
+        else:
+            self._since_plain += 1
+            self._n_drafts += 1
+            self._n_tries += self._trying
+            self._longest = max(self._longest, n_drafted)
+            self._acceptance.add(n_drafted, outcome.n_accepted, n_steps=TRY_COUNTS if self._trying else 1)
+            self._drafting.add(n_drafted, outcome.draft_seconds)
+            self._verifying.add(n_drafted, outcome.verify_seconds)
+        plain = self._plain_seconds or 0.0
+        gained = (outcome.n_accepted + 1) * plain - seconds if n_drafted else TRYING * seconds
+        self._try_again = self._trying and n_drafted > 0 and gained > 0
+        most = MOST_SAVED * plain if n_drafted else math.inf  # what plain steps earn is spent as soon as it is enough
+        self._account = min(self._account + gained, max(self._account, most))
+
+    def _next_length(self) -> int:
+        self._trying = False
+        if self._plain_seconds is None:
+            self.reason = "the first step shows what a plain one takes"
+            return 0
+        if not self._n_drafts:
+            return 1
+        best = self._best(self._plain_seconds)
+        if self._account < -MOST_LOST * self._plain_seconds:
+            best, self._try_again = 0, False
+        if best and self._since_plain >= PLAIN_EVERY and self._speed * self._plain_seconds < SMALL_GAIN:
+            self.reason = "now and then a step shows what a plain one takes"
+            return 0
+        if best:
+            return min(best + (self._n_drafts % LONGER_EVERY == 0), self.length)
+        tried = self.length if self._chances_known else min(TRIES[self._n_tries % len(TRIES)], self.length)
+        if self._try_again or self._account >= self._loss(tried, self._plain_seconds):
+            self._trying = True
+            return tried
+        self.reason = (
+            f"drafting does not pay now: a guess costs {self._seconds(1) - self._plain_seconds:.2g} s beside the "
+            f"{self._plain_seconds:.2g} s of a plain step, and is kept with a chance of {self._acceptance.at(0):.2f}"
+        )
+        return 0
+
+    def _best(self, plain: float) -> int:
+        """The length of the greatest speed, which is kept as rho; 0 is plain decoding."""
+        if plain <= 0:  # no draft can save time
+            return 0
+        best, self._speed = 0, 1 / plain
+        if self._chances_known:
+            if self._asked.speed > self._speed:
+                best, self._speed = self.length, self._asked.speed
+            return best
+        tokens, seconds, further = 1.0, self._seconds(1), self._seconds(2) - self._seconds(1)  # two lines make one
+        for n, survival in enumerate(self._acceptance.survivals(min(self.length, GROWTH * self._longest)), 1):
+            tokens += survival
+            if tokens / seconds > self._speed:
+                best, self._speed = n, tokens / seconds
+            seconds += further
+        return best
+
+    def _loss(self, n_drafted: int, plain: float) -> float:
+        """Seconds that a draft is expected to lose against plain steps for as many tokens."""
+        if self._chances_known:
+            return max(0.0, self._asked.mean_seconds - self._asked.mean_tokens * plain)
+        tokens = 1 + sum(self._acceptance.survivals(n_drafted))
+        return max(0.0, self._seconds(n_drafted) - tokens * plain)
+
+    def _pays(self, chance: float, seconds: float) -> bool:
+        self.reason = f"a chance of {chance:.2f} does not pay for the {seconds:.2g} s of a further guess"
+        return chance > self._speed * seconds
+
+    def _seconds(self, n_drafted: int) -> float:
+        """Of a step with so many drafted tokens."""
+        drafting = self._drafting.at(n_drafted, origin=0.0) if n_drafted else 0.0
+        return drafting + self._verify_seconds(n_drafted)
+
+    def _verify_seconds(self, n_drafted: int) -> float:
+        plain = self._plain_seconds or 0.0
+        return self._verifying.at(n_drafted, origin=plain) if n_drafted else plain
+
+
+class _Asked:
+    """What a step yields and takes, on average, in which the drafter is asked, whether it then drafts or not."""
+
+    def __init__(self) -> None:
+        self.now = False
+        self._weight = self._tokens = self._seconds = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        if self.now:
+            self._weight = self._weight * KEPT + 1
+            self._tokens = self._tokens * KEPT + 1 + outcome.n_accepted
+            self._seconds = self._seconds * KEPT + outcome.draft_seconds + outcome.verify_seconds
+
+    @property
+    def mean_tokens(self) -> float:
+        return self._tokens / self._weight
+
+    @property
+    def mean_seconds(self) -> float:
+        return self._seconds / self._weight
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second."""
+        return self._tokens / self._seconds if self._seconds > 0 else 0.0

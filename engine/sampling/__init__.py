@@ -1,0 +1,30 @@
+"""From logits to a law, from a law to a token, and the random numbers in between.
+
+`law` is the one place where penalties, temperature, min-p, top-k and top-p are applied: the
+target's rows, the draft's rows and the tests all go through it, so that both sides of every
+acceptance test speak of the same processed distribution.
+"""
+
+from engine.sampling.law_kinds import Dense, Law, OneHot, Sparse
+from engine.sampling.noise import Noise, Purpose
+from engine.sampling.penalties import penalised
+from engine.sampling.processing import law, law_of_scores, log_probability
+from engine.sampling.rows import Rows
+from engine.sampling.settings import ARITHMETICS, Arithmetic, Sampling
+
+__all__ = [
+    "ARITHMETICS",
+    "Arithmetic",
+    "Dense",
+    "Law",
+    "Noise",
+    "OneHot",
+    "Purpose",
+    "Rows",
+    "Sampling",
+    "Sparse",
+    "law",
+    "law_of_scores",
+    "log_probability",
+    "penalised",
+]

@@ -1,0 +1,75 @@
+"""The target's rows of one step, each processed only when somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.sampling.law_kinds import Law
+from engine.sampling.penalties import penalised
+from engine.sampling.processing import law_of_scores, log_probability
+from engine.sampling.settings import Sampling
+
+__all__ = ["Rows"]
+
+
+class Rows:
+    """The target's rows of one step, each processed only when a rule asks for it.
+
+    Parameters
+    ----------
+    logits : array, shape (n, vocab)
+        Row i belongs to position i of the step; the last one is the row behind the draft.
+    sampling : Sampling
+    before : callable, optional
+        Gives the ids that stand before row i: the context, and the drafted tokens on the way to it
+        (`engine.values.Draft.before`). Needed where a penalty is set.
+    """
+
+    def __init__(
+        self,
+        logits: NDArray[np.floating],
+        sampling: Sampling,
+        before: Callable[[int], Sequence[int]] | None = None,
+    ) -> None:
+        self._logits = logits
+        self._sampling = sampling
+        self._before = before
+        self._scores: dict[int, NDArray[np.floating]] = {}
+        self._laws: dict[int, Law] = {}
+
+    def law(self, index: int) -> Law:
+        """The processed law at position `index` of the step."""
+        if index not in self._laws:
+            self._laws[index] = law_of_scores(self.scores(index), self._sampling)
+        return self._laws[index]
+
+    def scores(self, index: int) -> NDArray[np.floating]:
+        """The logits with the penalties applied, shape (vocab,): at temperature 0 the best one is taken."""
+        if index not in self._scores:
+            ids = self._before(index) if self._before and self._sampling.penalises else None
+            self._scores[index] = penalised(self._logits[index], self._sampling, ids)
+        return self._scores[index]
+
+    def logit(self, index: int, token: int) -> float:
+        """The raw logit of `token` at position `index` of the step."""
+        return float(self._logits[index, token])
+
+    def log_probability(self, index: int, token: int) -> float | None:
+        """The natural logarithm of what the target's raw law gives `token`; see `engine.sampling.log_probability`."""
+        return log_probability(self._logits[index], token, self._sampling.arithmetic)
+
+    def margin(self, index: int, token: int) -> float | None:
+        """How far `token` is ahead of the best other one at temperature 0, where rounding may flip two.
+
+        In logits, behind the penalties. None at other temperatures, where no other token is possible,
+        and where `token` itself is not (only a lossy rule emits that).
+        """
+        if not self._sampling.greedy:
+            return None
+        row = self.scores(index)
+        best_other = max(row[:token].max(initial=-np.inf), row[token + 1 :].max(initial=-np.inf))
+        lead = float(row[token]) - float(best_other)
+        return lead if np.isfinite(lead) else None
