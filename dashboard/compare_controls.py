@@ -8,11 +8,13 @@ from typing import Any
 import streamlit as st
 
 from dashboard.controls import Settings, drafters_for
+from dashboard.settings_link import check_bounds
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, parse_prompts
 from engine.compare.choices import MOST_CONFIGURATIONS
 from engine.compare.run import CompareSettings, plan_of
 from engine.errors import DraftscopeError, PromptError
 from engine.lengths import MAX_DRAFT_LENGTH
+from engine.policies import POLICIES
 from engine.rules import RULES
 from engine.spec import RunSpec
 
@@ -57,6 +59,7 @@ def compare_controls(chosen: Settings) -> CompareChoice:
         return CompareChoice(None, trouble=trouble)
     settings = CompareSettings(specs, prompts, int(repeats), source)
     try:
+        check_bounds(base)
         return CompareChoice(settings, plan_of(settings).n_turns)
     except DraftscopeError as failure:
         return CompareChoice(None, trouble=str(failure))
@@ -65,8 +68,9 @@ def compare_controls(chosen: Settings) -> CompareChoice:
 def _others(base: RunSpec) -> list[RunSpec]:
     st.markdown("**Configurations**")
     st.caption(
-        f"Plain decoding and the sidebar's: drafter {_shown(base.drafter)}, draft length {base.draft_length}, rule "
-        f"{base.rule}, temperature {base.temperature:g}. Add up to {MOST_CONFIGURATIONS - 1} more:"
+        f"Plain decoding and the sidebar's: drafter {_shown(base.drafter)}, draft length {base.draft_length}, length "
+        f"policy {base.length_policy}, rule {base.rule}, temperature {base.temperature:g}. "
+        f"Add up to {MOST_CONFIGURATIONS - 1} more:"
     )
     n_more: int = st.segmented_control(
         "More configurations", range(MOST_CONFIGURATIONS), default=1, required=True, key="compare_more",
@@ -81,7 +85,9 @@ def _other(base: RunSpec, place: int) -> RunSpec:
     others = [name for name in names if name not in (base.drafter, "none") and ":" not in name]
     start = others[place - 1] if place <= len(others) else base.drafter
     length = base.draft_length if start != base.drafter else max(1, base.draft_length + 2 * place - 1)
-    drafter_box, length_box, rule_box, temperature_box = st.columns([3, 2, 2, 2], vertical_alignment="bottom")
+    drafter_box, length_box, policy_box, rule_box, temperature_box = st.columns(
+        [3, 2, 3, 2, 2], vertical_alignment="bottom"
+    )
     key = f"compare_{place}_{base.target}_{base.drafter}"
     drafter = drafter_box.selectbox(
         f"Drafter {place + 1}", names, names.index(start) if start in names else 0, key=f"{key}_drafter",
@@ -90,12 +96,20 @@ def _other(base: RunSpec, place: int) -> RunSpec:
     draft_length = length_box.number_input(
         "Draft length", 0, MAX_DRAFT_LENGTH, min(length, MAX_DRAFT_LENGTH), key=f"{key}_length", **KEPT
     )
+    policy = policy_box.selectbox(
+        "Length policy", list(POLICIES), list(POLICIES).index(base.length_policy), key=f"{key}_policy", **KEPT
+    )
     rule = rule_box.selectbox("Rule", list(RULES), list(RULES).index(base.rule), key=f"{key}_rule", **KEPT)
     temperature = temperature_box.number_input(
         "Temperature", 0.0, 2.0, base.temperature, 0.05, key=f"{key}_{base.temperature}_temperature", **KEPT
     )
     return replace(
-        base, drafter=str(drafter), draft_length=int(draft_length), rule=str(rule), temperature=float(temperature)
+        base,
+        drafter=str(drafter),
+        draft_length=int(draft_length),
+        length_policy=str(policy),
+        rule=str(rule),
+        temperature=float(temperature),
     )
 
 

@@ -14,17 +14,20 @@ import streamlit as st
 from dashboard import examples, state
 from dashboard.boxes import warning_box
 from dashboard.plain_text import plain
-from dashboard.settings_link import BOUNDS, OWN_TEXT, read_spec, widgets_of
+from dashboard.sampling_controls import sampling_fields
+from dashboard.settings_link import ANY, BOUNDS, OWN_TEXT, check_bounds, read_spec, widgets_of
+from engine import policies, rules
 from engine.acceptance.tree import children_of
 from engine.build import check
 from engine.drafter_kinds import TREES
+from engine.drafters.earlier_outputs import forget_outputs, outputs_of
 from engine.drafters.ngram import Match
 from engine.errors import DraftscopeError
 from engine.heads import has_shipped_head
 from engine.models import catalog
 from engine.models.backends import BACKENDS
-from engine.rules import PARAMETERS, RULES
-from engine.sampling import ARITHMETICS
+from engine.policies import POLICIES
+from engine.rules import RULES
 from engine.spec import RunSpec
 
 __all__ = ["Settings", "drafters_for", "settings"]
@@ -50,9 +53,13 @@ LOGPROBS_HELP = (
 DRAFTER_WORDS = {
     "none": "Plain decoding, the baseline.",
     "ngram": "Prompt lookup: copies what followed the same words before.",
+    "suffix": "Suffix decoding: copies what most often followed, the further the longer the match is.",
+    "recycling": "Token recycling: proposes what the target last found most probable behind each token.",
+    "early-exit": "The target's own first layers: no other model, but each guess costs much of a call.",
     "model": "The draft model that comes with the target.",
     "eagle": "A small trained head that reads what the target thinks.",
     "eagle+ngram": "Prompt lookup where the last words occurred before, else the trained head.",
+    "eagle+suffix": "Suffix decoding where the last words occurred before, else the trained head.",
 }
 
 RULE_SETTINGS = {
@@ -79,27 +86,18 @@ RULE_SETTINGS = {
 }
 """What the settings of the rules are called, and what they do."""
 
-
-RANGED = (
-    (
-        "min_p",
-        "Min-p",
-        "Keep the tokens that are at least this share as probable as the best one. 0 keeps every token.",
+POLICY_SETTINGS = {
+    "confidence_threshold": (
+        "Confidence threshold",
+        "The least probability under the draft behind which it goes on. 0 always goes on.",
     ),
-    (
-        "repetition_penalty",
-        "Repetition penalty",
-        "Divides the logits of tokens in prompt and output (multiplies negative ones). 1 changes nothing.",
+    "entropy_bound": (
+        "Entropy bound",
+        "What 1 - sqrt(0.2 x entropy) must reach for a guess to be made. 0.4 is reached up to 1.8 nats.",
     ),
-    ("frequency_penalty", "Frequency penalty", "Off the logit of a token for every time that it is in the output."),
-    ("presence_penalty", "Presence penalty", "Off the logit of a token that is in the output, however often."),
-)
-"""Sliders of the law, by the field of `RunSpec`."""
-
-ARITHMETIC_HELP = (
-    "What exponentiates and adds up a row: float, or whole numbers with a table. The second is exact for its own, "
-    "very slightly different law, and not faster."
-)
+    "start_threshold": ("First threshold", "Where the threshold begins; it then follows what is kept."),
+}
+"""The same for the length policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +130,13 @@ def settings() -> Settings:
         DEFAULT.draft_length,
         key="draft_length",
         **BOUND,
-        help="How many tokens the drafter may guess at every step.",
+        help="The most tokens that the drafter may guess at a step.",
     )
-    length_policy = _length_policy() if drafter.startswith("eagle") else DEFAULT.length_policy
+    length_policy, policy_settings = (DEFAULT.length_policy, {}) if drafter == "none" else _length_policy()
     rule, rule_settings = _rule()
     tree_width, tree_nodes = _tree(rule, drafter)
-    sampling = _sampling()
-    max_tokens = st.number_input("Max tokens", *BOUNDS["max_tokens"], DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
+    sampling = sampling_fields()
+    max_tokens = st.number_input("Max tokens", *ANY, DEFAULT.max_tokens, 16, key="max_tokens", **BOUND)
     stop = st.multiselect(
         "Stop at",
         DEFAULT.stop,
@@ -147,10 +145,12 @@ def settings() -> Settings:
         placeholder="Type a text that ends the run",
         help="The run ends where one of these texts appears.",
     )
-    seed = st.number_input("Seed", *BOUNDS["seed"], DEFAULT.seed, key="seed", **BOUND)
+    seed = st.number_input("Seed", *ANY, DEFAULT.seed, key="seed", **BOUND)
     ngram_max, ngram_match = (
         _ngram() if drafter in ("ngram", "eagle+ngram") else (DEFAULT.ngram_max, DEFAULT.ngram_match)
     )
+    suffix = _suffix(target) if drafter.partition(":")[0] in ("suffix", "eagle+suffix") else {}
+    exit_layer = _exit_layer() if drafter == "early-exit" else DEFAULT.exit_layer
     backend, exact_rows = (DEFAULT.backend, DEFAULT.exact_rows) if embedded else _backend()
     agreement, target_seconds, draft_seconds = _embedded_pair() if target == "markov" else NO_SIMULATION
     probe = PROBE if st.toggle("Explain every decision", True, key="explain", **BOUND, help=EXPLAIN_HELP) else 0
@@ -171,6 +171,7 @@ def settings() -> Settings:
         chat=chat,
         ngram_max=ngram_max,
         ngram_match=ngram_match,
+        exit_layer=exit_layer,
         agreement=agreement,
         target_call_seconds=target_seconds,
         draft_call_seconds=draft_seconds,
@@ -178,7 +179,9 @@ def settings() -> Settings:
         exact_rows=exact_rows,
         probe=probe,
         logprobs=logprobs,
+        **suffix,
         **rule_settings,
+        **policy_settings,
     )
     return Settings(spec, _pace(), _trouble(spec))
 
@@ -246,21 +249,35 @@ def _drafter(target: str, embedded: bool) -> str:
             drafter,
             "The target as its own draft: a guess costs as much as it can save."
             if drafter == own
-            else "A model as draft; it must share the target's tokens.",
+            else "A model as draft. Where its tokens are others than the target's, it drafts those that both have.",
         )
     )
     return drafter
 
 
-def _length_policy() -> str:
-    sure = st.toggle(
-        "Stand back where not sure",
-        DEFAULT.length_policy == "confident",
-        key="stand_back",
+def _length_policy() -> tuple[str, dict[str, Any]]:
+    """The policy's name, and the settings that it reads."""
+    policy = st.selectbox(
+        "Length policy",
+        list(POLICIES),
+        key="length_policy",
         **BOUND,
-        help="The head guesses fewer tokens, or none, where a further guess is unlikely to be kept.",
+        help="How many tokens to guess at each step, up to the draft length. Under a lossless rule no policy changes "
+        "the law of the text.",
     )
-    return "confident" if sure else "fixed"
+    st.caption(POLICIES[policy](DEFAULT).guarantee)
+    return policy, {
+        name: st.slider(
+            POLICY_SETTINGS[name][0],
+            *BOUNDS[name],
+            getattr(DEFAULT, name),
+            0.01,
+            key=name,
+            **BOUND,
+            help=POLICY_SETTINGS[name][1],
+        )
+        for name in policies.PARAMETERS.get(policy, ())
+    }
 
 
 def _rule() -> tuple[str, dict[str, Any]]:
@@ -278,7 +295,7 @@ def _rule() -> tuple[str, dict[str, Any]]:
             **BOUND,
             help=RULE_SETTINGS[name][1],
         )
-        for name in PARAMETERS.get(rule, ())
+        for name in rules.PARAMETERS.get(rule, ())
     }
     about = RULES[rule](replace(DEFAULT, **chosen))
     if about.lossless:
@@ -318,8 +335,9 @@ def drafters_for(target: str) -> list[str]:
     """The drafters to choose from for a target; others may be typed."""
     others = [entry.name for entry in catalog.entries() if entry.ready and entry.kind != "embedded"]
     embedded = any(entry.name == target and entry.kind == "embedded" for entry in catalog.entries())
-    heads = ["eagle+ngram", "eagle"] if has_shipped_head(target) else []
-    names = ["model", "ngram", "none"] if embedded else [*heads, "ngram", "none"]
+    heads = ["eagle+ngram", "eagle+suffix", "eagle"] if has_shipped_head(target) else []
+    first, last = (["model"], []) if embedded else (heads, ["early-exit"])
+    names = [*first, "ngram", "suffix", "recycling", *last, "none"]
     return names + [f"model:{name}" for name in ([target] if embedded else others)]
 
 
@@ -336,32 +354,53 @@ def _ngram() -> tuple[int, Match]:
     return longest, match
 
 
-def _sampling() -> dict[str, Any]:
-    """The fields of a `RunSpec` that say how logits become a law."""
-    temperature = st.slider(
-        "Temperature",
-        *BOUNDS["temperature"],
-        DEFAULT.temperature,
-        0.05,
-        key="temperature",
+def _suffix(target: str) -> dict[str, Any]:
+    """The settings of suffix decoding, by their names in a `RunSpec`."""
+    with st.expander("Suffix decoding"):
+        factor = st.slider(
+            "Tokens for each token of the match", *BOUNDS["suffix_factor"], DEFAULT.suffix_factor, 0.25,
+            key="suffix_factor", **BOUND,
+            help="A match of m tokens allows a draft of this times m, and the offset more.",
+        )  # fmt: skip
+        offset = st.slider("Offset", *BOUNDS["suffix_offset"], DEFAULT.suffix_offset, 1.0, key="suffix_offset", **BOUND)
+        min_prob = st.slider(
+            "Least probability", *BOUNDS["suffix_min_prob"], DEFAULT.suffix_min_prob, 0.05, key="suffix_min_prob",
+            **BOUND, help="A draft ends where it, as a whole, is less likely to be kept; judged by counts.",
+        )  # fmt: skip
+        choice = st.selectbox(
+            "Continuation", ["frequent", "recent"], key="suffix_choice", **BOUND,
+            help="Which is taken: the most frequent, or the one seen last.",
+        )  # fmt: skip
+        outputs = st.toggle(
+            "Earlier outputs too", DEFAULT.suffix_outputs, key="suffix_outputs", **BOUND,
+            help="Also copy from what earlier runs of this target emitted, and remember this one. They are kept in "
+            "the memory of this program alone. At a temperature above 0 a run then depends on those before it.",
+        )  # fmt: skip
+        if outputs:
+            n_outputs = outputs_of(target, choice).n_outputs
+            st.button(
+                f"Forget {n_outputs} earlier outputs" if n_outputs != 1 else "Forget 1 earlier output",
+                key="forget_outputs", on_click=forget_outputs, disabled=not n_outputs, icon=":material/delete:",
+            )  # fmt: skip
+    return {
+        "suffix_factor": factor,
+        "suffix_offset": offset,
+        "suffix_min_prob": min_prob,
+        "suffix_choice": choice,
+        "suffix_outputs": outputs,
+    }
+
+
+def _exit_layer() -> int:
+    layer = st.number_input(
+        "Exit layer",
+        *ANY,
+        DEFAULT.exit_layer,
+        key="exit_layer",
         **BOUND,
-        help="0 takes the most probable token.",
+        help="How many of the target's layers a guess goes through; 0 takes two thirds of them.",
     )
-    with st.expander("Truncation and penalties"):
-        top_k = st.number_input(
-            "Top-k", *BOUNDS["top_k"], DEFAULT.top_k, key="top_k", help="0 keeps every token.", **BOUND
-        )
-        top_p = st.slider(
-            "Top-p", *BOUNDS["top_p"], DEFAULT.top_p, 0.01, key="top_p", help="1 keeps every token.", **BOUND
-        )
-        ranged = {name: _ranged(label, name, help_text) for name, label, help_text in RANGED}
-        arithmetic = st.selectbox("Arithmetic", list(ARITHMETICS), key="arithmetic", help=ARITHMETIC_HELP, **BOUND)
-    return {"temperature": temperature, "top_k": int(top_k), "top_p": top_p, **ranged, "arithmetic": arithmetic}
-
-
-def _ranged(label: str, name: str, help_text: str) -> float:
-    value: float = st.slider(label, *BOUNDS[name], getattr(DEFAULT, name), 0.05, key=name, help=help_text, **BOUND)
-    return value
+    return int(layer)
 
 
 def _backend() -> tuple[str, bool]:
@@ -398,7 +437,7 @@ def _embedded_pair() -> tuple[float, float, float]:
         )
         target_ms = st.number_input(
             "Simulated target call, ms",
-            *BOUNDS["target_ms"],
+            *ANY,
             0,
             5,
             key="target_ms",
@@ -406,7 +445,7 @@ def _embedded_pair() -> tuple[float, float, float]:
             help="The pair is instant, so its real speed means nothing. Give its calls a price to see when it pays; "
             "every time is then marked SIMULATED.",
         )
-        draft_ms = st.number_input("Simulated draft call, ms", *BOUNDS["draft_ms"], 0, 1, key="draft_ms", **BOUND)
+        draft_ms = st.number_input("Simulated draft call, ms", *ANY, 0, 1, key="draft_ms", **BOUND)
     return agreement, target_ms / 1000, draft_ms / 1000
 
 
@@ -424,6 +463,7 @@ def _pace() -> float | None:
 
 def _trouble(spec: RunSpec) -> str:
     try:
+        check_bounds(spec)
         check(spec)
     except DraftscopeError as failure:
         return str(failure)

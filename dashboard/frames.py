@@ -14,17 +14,15 @@ from engine.store import StoredRun
 __all__ = ["kinds_frame", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
 
 SETTINGS = (
-    "id",
     "created_at",
+    "id",
+    "prompt",
     "tags",
-    "state",
-    "finish_reason",
     "target",
     "drafter",
     "rule",
     "draft_length",
     "temperature",
-    "seed",
 )
 FIGURES = (
     "tokens_generated",
@@ -38,6 +36,9 @@ FIGURES = (
     "lossless",
     "simulated",
 )
+REST = ("seed", "state", "finish_reason", "note")
+LONGEST_PROMPT = 120
+"""Characters of a prompt in a table."""
 
 
 def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
@@ -46,6 +47,7 @@ def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
         {
             "id": run.id,
             "created_at": run.created_at,
+            "prompt": _shortened(_shown(run.spec.prompt)),
             "tags": list(run.tags),
             "state": _state(run),
             "finish_reason": run.record.get("finish_reason"),
@@ -56,12 +58,11 @@ def runs_frame(runs: Sequence[StoredRun]) -> pd.DataFrame:
             "temperature": run.spec.temperature,
             "seed": run.spec.seed,
             **{name: run.record.get(name) for name in FIGURES},
-            "prompt": _shown(run.spec.prompt),
             "note": run.note,
         }
         for run in runs
     ]
-    frame = pd.DataFrame(rows, columns=[*SETTINGS, *FIGURES, "prompt", "note"])
+    frame = pd.DataFrame(rows, columns=[*SETTINGS, *FIGURES, *REST])
     frame["created_at"] = pd.to_datetime(frame["created_at"], utc=True)
     return frame
 
@@ -128,6 +129,12 @@ def _value(value: object) -> str:
 def _shown(text: str) -> str:
     """Text that any browser takes: half a surrogate pair becomes a question mark."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _shortened(prompt: str) -> str:
+    """On one line, and no longer than a table needs."""
+    line = " ".join(prompt.split())
+    return line if len(line) <= LONGEST_PROMPT else f"{line[: LONGEST_PROMPT - 1]}…"
 
 
 def _state(run: StoredRun) -> str:

@@ -42,7 +42,7 @@ def step(request: Request) -> Response:
         run = _run(request)
         body = (run.log if isinstance(run, LiveRun) else run).step(index)
         if body is None:
-            raise RunNotFound(f"the run {request.path_params['run_id']!r} has no step {index}; it may still come")
+            raise RunNotFound(f"the run {request.path_params['run_id']!r} has no step {index + 1}; it may still come")
         return body
 
     return _answer(told)

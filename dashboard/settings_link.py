@@ -7,6 +7,7 @@ file. It starts nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +20,17 @@ from engine.models import catalog
 from engine.spec import RunSpec
 from engine.tree import MOST_NODES
 
-__all__ = ["BOUNDS", "OWN_TEXT", "SIDEBAR", "address_of", "read_spec", "widgets_of"]
+__all__ = [
+    "ANY",
+    "BOUNDS",
+    "OWN_TEXT",
+    "SIDEBAR",
+    "address_of",
+    "check_bounds",
+    "out_of_bounds",
+    "read_spec",
+    "widgets_of",
+]
 
 OWN_TEXT = "My own text"
 LONGEST_LINK = 20_000
@@ -28,6 +39,9 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_length": (0, MAX_DRAFT_LENGTH),
     "tree_width": (1, MOST_WIDTH),
     "tree_nodes": (1, MOST_NODES),
+    "confidence_threshold": (0.0, 1.0),
+    "entropy_bound": (0.0, 1.0),
+    "start_threshold": (0.0, 1.0),
     "acceptance_probability": (0.0, 0.99),
     "lenience": (0.01, 1.0),
     "ensemble_weight": (0.0, 1.0),
@@ -43,16 +57,22 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "max_tokens": (1, 20_000),
     "seed": (0, 2**53 - 1),
     "ngram_max": (1, 8),
+    "suffix_factor": (0.0, 8.0),
+    "suffix_offset": (-8.0, 8.0),
+    "suffix_min_prob": (0.0, 1.0),
+    "exit_layer": (0, 200),
     "agreement": (-1.0, 1.0),
     "target_ms": (0, 10_000),
     "draft_ms": (0, 10_000),
 }
 """What the sidebar's widgets go from and to."""
 
+ANY = (None, None)
+"""No bounds for a field: Streamlit would leave a number beyond them in the field and go on with the one before it."""
+
 SIDEBAR = (
-    *BOUNDS, "target", "rule", "chat", "ngram_match", "backend", "exact_rows", "stand_back", "explain", "stop_at",
-    "arithmetic", "logprobs",
-    "drafter", "example_", "prompt_",
+    *BOUNDS, "target", "rule", "chat", "ngram_match", "suffix_choice", "suffix_outputs", "backend", "exact_rows",
+    "length_policy", "explain", "stop_at", "arithmetic", "logprobs", "drafter", "example_", "prompt_",
 )  # fmt: skip
 """How the keys of its widgets begin."""
 
@@ -93,12 +113,54 @@ def read_spec(text: str) -> RunSpec:
             )
     if kind.startswith("eagle") and named:
         raise SettingError(f"the link's drafter is {spec.drafter!r}; a link may not name a file")
-    values = {**{name: getattr(spec, name) for name in BOUNDS if not name.endswith("_ms")}, **_milliseconds(spec)}
+    _milliseconds(spec)
+    check_bounds(spec, whose="the link's ")
+    return spec
+
+
+def check_bounds(spec: RunSpec, *, whose: str = "") -> None:
+    """Refuse what the sidebar does not go to.
+
+    Raises
+    ------
+    SettingError
+
+    Examples
+    --------
+    >>> check_bounds(RunSpec(max_tokens=-5))
+    Traceback (most recent call last):
+    engine.errors.SettingError: max_tokens is -5; the sidebar goes from 1 to 20000
+    """
+    values = {name: getattr(spec, name) for name in BOUNDS if not name.endswith("_ms")}
+    values["target_ms"] = round(1000 * spec.target_call_seconds)
+    values["draft_ms"] = round(1000 * spec.draft_call_seconds)
     for name, value in values.items():
         low, high = BOUNDS[name]
         if not low <= value <= high:
-            raise SettingError(f"the link's {name} is {value}; the sidebar goes from {low} to {high}")
-    return spec
+            raise SettingError(f"{whose}{name} is {value}; the sidebar goes from {low} to {high}")
+
+
+def out_of_bounds(address: Mapping[str, str]) -> dict[str, str]:
+    """What of an address no widget of the sidebar could have written, by its name, in words.
+
+    Examples
+    --------
+    >>> out_of_bounds({"seed": "7", "max_tokens": "-5"})
+    {'max_tokens': "max_tokens is '-5'; the sidebar goes from 1 to 20000"}
+    """
+    return {
+        name: f"{name} is {address[name][:40]!r}; the sidebar goes from {low} to {high}"
+        for name, (low, high) in BOUNDS.items()
+        if name in address and not _within(address[name], low, high)
+    }
+
+
+def _within(text: str, low: float, high: float) -> bool:
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    return low <= value <= high and (isinstance(low, float) or value.is_integer())
 
 
 def widgets_of(spec: RunSpec) -> dict[str, Any]:
@@ -108,16 +170,17 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
     same = (
-        "target", "draft_length", "tree_width", "tree_nodes", "rule", "acceptance_probability", "lenience",
-        "ensemble_weight", "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "min_p",
-        "repetition_penalty", "frequency_penalty", "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed",
-        "chat", "ngram_max", "ngram_match", "backend", "exact_rows", "agreement",
+        "target", "draft_length", "tree_width", "tree_nodes", "length_policy", "confidence_threshold", "entropy_bound",
+        "start_threshold", "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
+        "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
+        "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
+        "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs", "exit_layer",
+        "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
         **{name: getattr(spec, name) for name in same},
         **_milliseconds(spec),
         drafter: spec.drafter,
-        "stand_back": spec.length_policy == "confident",
         "explain": spec.probe > 0,
         "stop_at": list(spec.stop),
         f"example_{prompts}": OWN_TEXT,

@@ -21,6 +21,7 @@ import streamlit as st
 
 from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.runner import LiveRun, registry
+from dashboard.settings_link import out_of_bounds
 from engine.failures import Failures, failures
 from engine.store import RunStore
 
@@ -95,6 +96,18 @@ def remember() -> None:
             address[name] = state[name]
     if "spec" in address:
         del address["spec"]  # it is in the sidebar from here on, and may be changed there
+    if not state.setdefault("checked", False):
+        state.checked = True
+        _drop(out_of_bounds(address))
+
+
+def _drop(wrong: Mapping[str, str]) -> None:
+    """Take out of the address what no widget takes, and say so; begin anew, for widgets read what was there."""
+    if wrong:
+        notice(f"Not all of the address was taken. {'; '.join(wrong.values())}")
+        for name in wrong:
+            del st.query_params[name]
+        st.rerun()
 
 
 def owner() -> str:

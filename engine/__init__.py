@@ -13,7 +13,17 @@ Examples
 ['accepted', 'accepted', 'bonus']
 """
 
-from engine.acceptance import AcceptanceRule, ExactRejection, NaiveThreshold
+from engine.acceptance import (
+    AcceptanceRule,
+    BlockVerification,
+    Ensemble,
+    ExactRejection,
+    GumbelMatch,
+    Lenience,
+    NaiveThreshold,
+    SampleMatch,
+    TypicalAcceptance,
+)
 from engine.build import BuiltRun, build
 from engine.decode import decode
 from engine.drafters import (
@@ -67,6 +77,7 @@ from engine.values import (
 
 __all__ = [
     "AcceptanceRule",
+    "BlockVerification",
     "BuiltRun",
     "CallableDrafter",
     "CallableModel",
@@ -77,15 +88,18 @@ __all__ = [
     "Drafter",
     "DraftscopeError",
     "EagleDrafter",
+    "Ensemble",
     "Event",
     "Evidence",
     "ExactRejection",
     "Figures",
     "Finished",
     "FixedLength",
+    "GumbelMatch",
     "HiddenModel",
     "Law",
     "LengthPolicy",
+    "Lenience",
     "LoadedModel",
     "LookupFirst",
     "Model",
@@ -100,6 +114,7 @@ __all__ = [
     "Rows",
     "RunSpec",
     "RunStore",
+    "SampleMatch",
     "Sampling",
     "Sparse",
     "Started",
@@ -110,6 +125,7 @@ __all__ = [
     "Tested",
     "TokenRecycling",
     "Tokenizer",
+    "TypicalAcceptance",
     "Verdict",
     "build",
     "decode",

@@ -12,6 +12,7 @@ from engine.acceptance import AcceptanceRule
 from engine.decode import decode
 from engine.drafter_kinds import check_drafter, load, make_drafter
 from engine.drafters import Drafter
+from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.errors import PromptError, SettingError
 from engine.lengths import LengthPolicy
 from engine.models.backends import check_backend
@@ -61,7 +62,7 @@ class BuiltRun:
         )
 
 
-def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
+def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOutputs | None = None) -> BuiltRun:
     """Make the parts that a spec names; everything that can be checked without the model is checked before it.
 
     Parameters
@@ -69,6 +70,8 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     spec : RunSpec
     progress : callable, optional
         Told (parts done, parts in all) while a model is compiled, which happens once.
+    outputs : EarlierOutputs, optional
+        What a spec with `suffix_outputs` looks at, instead of what the runs of this process emitted.
 
     Raises
     ------
@@ -87,7 +90,7 @@ def build(spec: RunSpec, progress: Progress | None = None) -> BuiltRun:
     loaded = load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
-    drafter = make_drafter(spec, loaded, progress)
+    drafter = make_drafter(spec, loaded, progress, outputs)
     lengths = POLICIES[spec.length_policy](spec)
     sampling = replace(spec.sampling, prompt_length=len(prompt))
     return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))

@@ -90,12 +90,14 @@ def _exact(decision: Decision, exact: ExactTest) -> dict[str, Any]:
 
 def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str) -> str:
     match decision.outcome:
-        case "unreached" if decision.accept_prob is not None:
-            return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule)}"
         case "unreached" if decision.parent is not None:
             return "It stands on a branch of the tree that was not gone down to here, so nobody judged it."
-        case "unreached":
+        case "unreached" if decision.accept_prob is None:
             return "It was drafted behind the rejected token, so nobody judged it."
+        case "unreached" if decision.draw is None or rule != BlockVerification.name:
+            return "It was drafted behind the rejected token, and is lost with it, whatever its own test said."
+        case "unreached":
+            return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule)}"
         case "bonus" if decision.parent is not None:
             return (
                 "The branch was kept to its end, where nothing more was drafted, so the target adds one: it gives this "
@@ -135,7 +137,7 @@ def _test_words(decision: Decision, formula: str, rule: str) -> str:
     if rule in TARGET_FIRST:
         return (
             f"{gives}. The target draws first, and the guess is kept if it is the same token, which has probability "
-            f"{number(decision.accept_prob)}{f': {formula}' if formula else ''}. So it was"
+            f"{number(decision.accept_prob)}.{f' Here, {formula}.' if formula else ''} So it was"
         )
     if decision.draw is None:
         return (

@@ -17,13 +17,15 @@ from engine.drafters.head_file import HeadWeights, read_head
 from engine.drafters.head_network import HeadNetwork, NumpyHead
 from engine.drafters.ngram import Match
 from engine.drafters.screen import Screen
+from engine.drafters.suffix import SuffixDecoding
+from engine.drafters.suffix_first import SuffixFirst
 from engine.errors import ModelFileError, SettingError
 from engine.models import catalog
 from engine.models.base import Model
 from engine.models.pull import DOWNLOADS
 from engine.models.token_rows import TokenRows
 
-__all__ = ["eagle", "eagle_and_lookup", "has_shipped_head"]
+__all__ = ["eagle", "eagle_and_lookup", "eagle_and_suffix", "has_shipped_head"]
 
 HEADS = Path(__file__).parent / "drafters" / "heads"
 SHIPPED = {"smollm2-135m": HEADS / "smollm2-135m.npz"}  # by the catalogue's name of the target
@@ -91,6 +93,11 @@ def eagle_and_lookup(
 ) -> LookupFirst:
     """Prompt lookup where it is rather sure, else the head; see `eagle` and `LookupFirst`."""
     return LookupFirst(eagle(target, model, head), max_n, match)
+
+
+def eagle_and_suffix(target: str, model: Model, head: str, suffix: SuffixDecoding) -> SuffixFirst:
+    """Suffix decoding where its match is long enough, else the head; see `eagle` and `SuffixFirst`."""
+    return SuffixFirst(eagle(target, model, head), suffix)
 
 
 def _path(target: str) -> Path | None:

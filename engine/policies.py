@@ -16,7 +16,7 @@ from engine.lengths import (
 )
 from engine.spec import RunSpec
 
-__all__ = ["POLICIES"]
+__all__ = ["PARAMETERS", "POLICIES"]
 
 POLICIES: dict[str, Callable[[RunSpec], NamedPolicy]] = {
     Confident.name: lambda spec: Confident(spec.draft_length),
@@ -28,3 +28,10 @@ POLICIES: dict[str, Callable[[RunSpec], NamedPolicy]] = {
     CostAware.name: lambda spec: CostAware(spec.draft_length),
 }
 """The length policies by name, each made from the spec that asks for it; the draft length is the most of each."""
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    ConfidenceThreshold.name: ("confidence_threshold",),
+    EntropyBound.name: ("entropy_bound",),
+    AdaptiveThreshold.name: ("start_threshold",),
+}
+"""The settings of a `RunSpec` that a policy reads beside the draft length; one that is not here has none."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
+from engine.drafters.suffix_tree import Choice, Speculation
 from engine.errors import SettingError
 from engine.lengths import Confident, FixedLength
 from engine.sampling import Arithmetic, Sampling
@@ -37,7 +38,8 @@ class RunSpec:
     drafter : str
         "none", "ngram", "model" (the target's shipped partner), "model:NAME", "eagle" (the
         target's shipped draft head), "eagle:PATH", "eagle+ngram" (prompt lookup where the last
-        tokens occurred before, else the head) or "eagle+ngram:PATH".
+        tokens occurred before, else the head), "eagle+ngram:PATH", "suffix", "eagle+suffix",
+        "eagle+suffix:PATH", "recycling" or "early-exit"; see `engine.drafter_kinds`.
     rule : str
         "exact", "block", "sample-match", "gumbel" (lossless), "lenience", "ensemble", "typical" or "naive"
         (lossy); see `engine.rules`.
@@ -67,6 +69,15 @@ class RunSpec:
         Put the prompt into the model's chat template, if it has one.
     ngram_max, ngram_match
         Longest n-gram and which match wins: see `PromptLookup`.
+    suffix_factor, suffix_offset, suffix_min_prob
+        How far suffix decoding goes: see `engine.drafters.suffix_tree.Speculation`.
+    suffix_choice : str
+        Which continuation it takes: "frequent" or "recent".
+    suffix_outputs : bool
+        Whether it also looks at what earlier runs of the process emitted, and remembers this one.
+        What is drafted, and so what is drawn at a temperature above 0, then depends on those runs.
+    exit_layer : int
+        Layers that an early exit goes through; 0 takes two thirds of them.
     acceptance_probability : float
         The naive rule's parameter.
     lenience : float
@@ -120,6 +131,12 @@ class RunSpec:
     chat: bool = True
     ngram_max: int = 3
     ngram_match: Match = "recent"
+    suffix_factor: float = Speculation().factor
+    suffix_offset: float = Speculation().offset
+    suffix_min_prob: float = Speculation().min_prob
+    suffix_choice: Choice = "frequent"
+    suffix_outputs: bool = False
+    exit_layer: int = 0
     acceptance_probability: float = 0.1
     lenience: float = 0.5
     ensemble_weight: float = 0.8

@@ -23,7 +23,7 @@ function shadedToken([text, outcome, acceptProb, refused]) {
   if (acceptProb !== null) span.style.setProperty('--refusal', `${(100 * (1 - acceptProb)).toFixed(1)}%`);
   span.title = acceptProb === null
     ? 'nothing was drafted here'
-    : `${refused ? `${quoted(refused)} was refused here; ` : ''}kept with probability ${probability(acceptProb)}`;
+    : `${refused ? `${quoted(refused)} was refused here; ` : ''}acceptance probability ${probability(acceptProb)}`;
   writeText(span, {outcome: outcome === 'rejected' ? 'recovered' : outcome, text, id: null, emitted: true});
   return span;
 }

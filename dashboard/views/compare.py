@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard import state
-from dashboard.boxes import error_box, warning_box
+from dashboard.boxes import error_box
 from dashboard.compare_controls import CompareChoice, compare_controls
 from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.components.lanes import lanes_view
 from dashboard.controls import settings
-from dashboard.runner import registry
+from dashboard.views.busy import run_under_way
 from dashboard.views.comparison import show_result
 from dashboard.views.get_model import offer_model
 from dashboard.views.what_if import what_if_section
@@ -34,11 +34,7 @@ def page() -> None:
             st.rerun()  # the buttons were drawn for the comparison as it was
         if message := state.take_notice() or choice.trouble:
             error_box(message)
-        if registry.n_running:
-            warning_box(
-                "A run is under way on this server and takes time from what is measured; stop it first.",
-                ":material/speed:",
-            )
+        run_under_way()
     finished = comparison is not None and comparison.work.finished
     with lanes_box:
         done = lanes_view(

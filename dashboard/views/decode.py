@@ -6,10 +6,10 @@ import streamlit as st
 
 from dashboard import state
 from dashboard.boxes import error_box, warning_box
-from dashboard.comparisons import comparisons
 from dashboard.components.live import live_view
 from dashboard.controls import Settings, settings
 from dashboard.runner import LiveRun, TooManyRuns, registry
+from dashboard.views.busy import measurement_under_way
 from dashboard.views.exports import run_exports
 from dashboard.views.failures import where_drafts_fail
 from dashboard.views.get_model import offer_model
@@ -31,12 +31,7 @@ def page() -> None:
     with st.container():  # always there, so that a box that comes or goes does not remount the view
         if message := state.take_notice() or chosen.trouble:
             error_box(message)
-        if comparisons.measuring:
-            warning_box(
-                "A measurement is under way on this server (the page Compare), and a run takes time from what is "
-                "measured. Wait for its end, or stop it there, before you run anything here.",
-                ":material/speed:",
-            )
+        measurement_under_way()
     finished = run is not None and run.finished
     result = live_view(
         run.id if run else None,

@@ -27,8 +27,10 @@ from engine.store import RunStore, StoredRun
 __all__ = ["page"]
 
 COLUMNS = {
-    "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm:ss"),
-    "tags": st.column_config.ListColumn("tags", width="medium"),
+    "created_at": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm", width=125),
+    "id": st.column_config.TextColumn("id", width=140),
+    "prompt": st.column_config.TextColumn("prompt", width=240),
+    "tags": st.column_config.ListColumn("tags", width=110),
     "draft_length": st.column_config.NumberColumn("draft length"),
     "tokens_generated": st.column_config.NumberColumn("tokens"),
     "acceptance_rate": st.column_config.NumberColumn("acceptance rate", format="%.3f"),
@@ -37,7 +39,6 @@ COLUMNS = {
     "tokens_per_second": st.column_config.NumberColumn("tokens/s", format="%.1f"),
     "total_time": st.column_config.NumberColumn("total time, s", format="%.3f"),
     "finish_reason": st.column_config.TextColumn("ended by"),
-    "id": None,
 }
 
 

@@ -45,7 +45,7 @@ class SampleMatch:
     source = "llama.cpp and mlx-lm; at temperature 0 Stern et al. 2018, arXiv 1811.03115, section 3"
     needs: Needs = "nothing"
     greedy_draft = True
-    formula = "the number drawn was {number}, and the stretch from {low} to {high} is this token's"
+    formula = "{number} was drawn, and {low} to {high} is this token's"
     replacement: Source = "target"
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:

@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.bench.plan import Configuration
 from engine.build import BuiltRun, build
+from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.models.base import Clock, LoadedModel, Progress
 from engine.sampling import Noise
 from engine.spec import RunSpec
@@ -117,8 +118,10 @@ def measure_costs(
     ids = _plain_ids(built.loaded, text, n_context + n_rows)
     clock: Clock = built.loaded.clock or time.perf_counter
     timed_lengths = sorted({1, *lengths})
+    nothing = EarlierOutputs(base.suffix_choice)  # what is timed does not depend on the runs before
     builds = {
-        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(base, text)) for drafter in drafters
+        drafter: build(Configuration(drafter=drafter, draft_length=longest).spec(base, text), outputs=nothing)
+        for drafter in drafters
     }
     calls: dict[int, list[float]] = {rows: [] for rows in range(1, n_rows + 1)}
     proposals: dict[tuple[str, int], list[tuple[int, float]]] = {

@@ -9,6 +9,7 @@ from typing import Protocol
 from engine.bench.plan import Configuration, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.build import build
+from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.errors import ForwardError, PromptError
 from engine.metrics import Figures, Tally
 from engine.spec import RunSpec
@@ -111,6 +112,7 @@ class OwnEngine:
         self._base = base
         self._seen = seen
         self._cancelled = cancelled
+        self._outputs: dict[tuple[int, Configuration], EarlierOutputs] = {}
 
     def warm_up(self, configuration: Configuration, prompt: Prompt) -> None:
         """See `Runner.warm_up`."""
@@ -148,7 +150,7 @@ class OwnEngine:
         tally = Tally()
         ids: list[int] = []
         margins: list[float | None] = []
-        for event in build(spec).events(self._cancelled):
+        for event in build(spec, outputs=self._outputs_of(spec, turn)).events(self._cancelled):
             tally.add(event)
             if turn is not None:
                 self._seen(turn, event)
@@ -162,6 +164,11 @@ class OwnEngine:
         if figures.finish_reason == "cancelled":
             raise Stopped
         return ids, margins, figures
+
+    def _outputs_of(self, spec: RunSpec, turn: Turn | None) -> EarlierOutputs:
+        """Of a configuration and a repeat its own: no run sees an output of the same prompt, or another's outputs."""
+        fresh = EarlierOutputs(spec.suffix_choice)
+        return fresh if turn is None else self._outputs.setdefault((turn.repeat, turn.configuration), fresh)
 
 
 def check_prompts(plan: Plan, base: RunSpec) -> dict[str, tuple[int, ...]]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.bench.prompts import Prompt
 from engine.build import build
-from engine.drafter_kinds import DRAFTERS
 from engine.errors import DraftscopeError, SettingError
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.spec import RunSpec
@@ -28,6 +27,9 @@ __all__ = [
 
 OWN = "draftscope"
 """The engine of the configurations that are not a rival's."""
+
+USUAL = ("ngram", "model", "eagle", "eagle+ngram")
+"""The kinds of drafter that are measured where none is named."""
 
 OPTIONAL_SETTINGS = ("backend", "exact_rows", "length_policy")
 """Settings of a run that are passed through where `RunSpec` has them."""
@@ -143,15 +145,13 @@ def plain_of(configuration: Configuration) -> Configuration:
 
 
 def usable_drafters(base: RunSpec) -> tuple[list[str], dict[str, str]]:
-    """The kinds of drafter that the target of `base` can be run with, and why not for the others.
+    """The usual kinds of drafter that the target of `base` can be run with, and why not for the others.
 
     A kind that only stands for another one, as "model" may do, is left out for that other one.
     """
     usable: dict[str, str] = {}  # the drafter's own name to the kind
     skipped: dict[str, str] = {}
-    for kind in DRAFTERS:
-        if kind == "none":
-            continue
+    for kind in USUAL:
         try:
             name = build(replace(base, drafter=kind)).drafter.name
         except DraftscopeError as failure:
@@ -160,7 +160,7 @@ def usable_drafters(base: RunSpec) -> tuple[list[str], dict[str, str]]:
         if name in usable:
             skipped[usable[name]] = f"for this target it is the same as {kind}"
         usable[name] = kind
-    return [kind for kind in DRAFTERS if kind in usable.values()], skipped
+    return [kind for kind in USUAL if kind in usable.values()], skipped
 
 
 def optional_settings() -> dict[str, str | bool]:

@@ -51,7 +51,6 @@ def runs_bar() -> Iterator[RunsProgress]:
     if not sys.stderr.isatty():
         yield progress_lines()
         return
-
     with tqdm(unit="run", disable=None) as bar:
 
         def told(doing: str, done: int, total: int) -> None:

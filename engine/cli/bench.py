@@ -9,7 +9,7 @@ import re
 from typing import Any, TypeVar
 
 from engine.bench.against import RIVALS
-from engine.bench.plan import optional_settings
+from engine.bench.plan import USUAL, optional_settings
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
 from engine.bench.report import markdown_report, text_report
 from engine.bench.run import DEFAULT_LENGTHS, BenchSettings, run_bench
@@ -38,7 +38,8 @@ def add_parser(commands: Any) -> None:
     option = parser.add_argument
     option("--target", default=DEFAULT.target, help="a model's name, or the path of a GGUF file (default %(default)s)")
     option("--drafter", action="append", metavar="NAME",
-           help=f"{', '.join(DRAFTERS[1:])} or model:NAME; may be repeated (default: all it has)")  # fmt: skip
+           help=f"{', '.join(DRAFTERS[1:])} or model:NAME; may be repeated "
+           f"(default: {', '.join(USUAL)}, as far as it has them)")  # fmt: skip
     option("--lengths", type=_lengths, metavar="LIST", help="draft lengths, such as 1-6 or 2,4,8 (default 1-6)")
     option("--prompts", metavar="FILE", help="one prompt a line, JSONL with prompt and category, or Spec-Bench's "
            "question.jsonl (default: 42 built-in prompts)")  # fmt: skip

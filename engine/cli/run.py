@@ -18,7 +18,7 @@ from engine.cli.metrics_port import MetricsPort, metrics_port
 from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
-from engine.drafter_kinds import DRAFTERS
+from engine.drafter_kinds import CHOICES
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
 from engine.models.backends import BACKENDS
@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
     option(
         "--drafter",
         default=DEFAULT.drafter,
-        help=f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH or eagle+ngram:PATH (default %(default)s)",
+        help=f"{CHOICES} (default %(default)s)",
     )
     option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
     option("--draft-length", type=int, default=DEFAULT.draft_length, metavar="N", help="0 to 32 (default %(default)s)")
@@ -80,6 +80,16 @@ def add_parser(commands: Any) -> None:
     option("--chat", action=argparse.BooleanOptionalAction, default=DEFAULT.chat, help="use the chat template")
     option("--ngram-max", type=int, default=DEFAULT.ngram_max, metavar="N", help="longest n-gram (default %(default)s)")
     option("--ngram-match", default=DEFAULT.ngram_match, help="recent or first (default %(default)s)")
+    option("--suffix-factor", type=float, default=DEFAULT.suffix_factor, metavar="F",
+           help="suffix: a match of m tokens allows F x m + O (default %(default)s)")  # fmt: skip
+    option("--suffix-offset", type=float, default=DEFAULT.suffix_offset, metavar="O", help="default %(default)s")
+    option("--suffix-min-prob", type=float, default=DEFAULT.suffix_min_prob, metavar="P",
+           help="suffix: least probability that a token, and all before it, is kept (default %(default)s)")  # fmt: skip
+    option("--suffix-choice", default=DEFAULT.suffix_choice, help="frequent or recent (default %(default)s)")
+    option("--suffix-outputs", action=argparse.BooleanOptionalAction, default=DEFAULT.suffix_outputs,
+           help="suffix: look at what earlier runs of this process emitted too; a single command has none")  # fmt: skip
+    option("--exit-layer", type=int, default=DEFAULT.exit_layer, metavar="N",
+           help="early-exit: layers to go through (default %(default)s: two thirds of them)")  # fmt: skip
     option("--acceptance-probability", type=float, default=DEFAULT.acceptance_probability, metavar="P",
            help="the naive rule's parameter (default %(default)s)")  # fmt: skip
     option("--lenience", type=float, default=DEFAULT.lenience, metavar="L",

@@ -15,6 +15,8 @@ __all__ = ["MOST_CONFIGURATIONS", "OF_A_CONFIGURATION", "configurations_from", "
 MOST_CONFIGURATIONS = 4
 """Configurations beside the plain baseline."""
 
+TRUTHS = {"true": True, "false": False}
+
 OF_A_CONFIGURATION = (
     "rule",
     "tree_width",
@@ -33,6 +35,12 @@ OF_A_CONFIGURATION = (
     "arithmetic",
     "ngram_max",
     "ngram_match",
+    "suffix_factor",
+    "suffix_offset",
+    "suffix_min_prob",
+    "suffix_choice",
+    "suffix_outputs",
+    "exit_layer",
     "acceptance_probability",
     "lenience",
     "ensemble_weight",
@@ -90,7 +98,7 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
     Raises
     ------
     SettingError
-        If a setting is unknown or its value is not of its type.
+        If a setting is unknown or its value is not of its type, or nothing would be drafted.
 
     Examples
     --------
@@ -101,8 +109,10 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
     drafter, *settings = words.split(",")
     name, colon, length = drafter.rpartition(":")
     changes: dict[str, Any] = {"drafter": drafter}
-    if colon and length.isdecimal():
+    if colon and length.removeprefix("-").isdecimal():
         changes |= {"drafter": name, "draft_length": int(length)}
+    if changes["drafter"] == "none":
+        raise SettingError(f"{words!r} is plain decoding, which is always compared with; name a drafter that guesses")
     types: dict[str, Any] = {field.name: type(field.default) for field in fields(RunSpec)}
     for setting in settings:
         key, _, value = setting.partition("=")
@@ -113,9 +123,10 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
                 f"write NAME=VALUE with one of {', '.join(OF_A_CONFIGURATION)}"
             )
         try:
-            changes[key] = types[key](value.strip())
-        except ValueError:
-            raise SettingError(f"{key} is {value.strip()!r} in {words!r}; a number is expected") from None
+            changes[key] = TRUTHS[value.strip().lower()] if types[key] is bool else types[key](value.strip())
+        except (ValueError, KeyError):
+            expected = "true or false" if types[key] is bool else "a number"
+            raise SettingError(f"{key} is {value.strip()!r} in {words!r}; {expected} is expected") from None
     return replace(base, **changes)
 
 

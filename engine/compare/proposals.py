@@ -22,11 +22,15 @@ SAMPLING = (
     "presence_penalty",
     "arithmetic",
 )
+SUFFIX = ("suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs")
 DEPENDS_ON = {
     "ngram": LOOKUP,
+    "suffix": SUFFIX,
+    "early-exit": (*SAMPLING, "exit_layer"),
     "model": (*SAMPLING, "agreement"),
     "eagle": SAMPLING,
     "eagle+ngram": (*SAMPLING, *LOOKUP),
+    "eagle+suffix": (*SAMPLING, *SUFFIX),
 }
 """By the kind of drafter, what its proposals depend on; a length policy does not make a token dearer."""
 

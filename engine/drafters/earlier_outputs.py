@@ -92,11 +92,8 @@ def outputs_of(target: str, choice: Choice = "frequent") -> EarlierOutputs:
         return outputs
 
 
-def forget_outputs() -> int:
-    """Forget what the runs of this process emitted; how many outputs that were."""
+def forget_outputs() -> None:
+    """Forget what the runs of this process emitted."""
     with _keeping:
-        n_outputs = 0
         for outputs in _kept.values():
-            n_outputs += outputs.n_outputs
             outputs.clear()
-        return n_outputs

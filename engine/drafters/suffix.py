@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.drafters.suffix_tree import Choice, Guess, Speculation, SuffixTree
+from engine.errors import SettingError
 from engine.lengths import ALWAYS, GoOn, Prospect
 from engine.sampling import Noise, OneHot, Sampling
 from engine.values import Draft, Tokens
@@ -31,6 +32,11 @@ class SuffixDecoding:
     outputs : EarlierOutputs, optional
         Outputs of earlier runs, made with the same `choice`; it is told the output of every run that ends.
 
+    Raises
+    ------
+    SettingError
+        If `choice` is another.
+
     Examples
     --------
     >>> from engine.sampling import Noise, Sampling
@@ -48,6 +54,8 @@ class SuffixDecoding:
         choice: Choice = "frequent",
         outputs: EarlierOutputs | None = None,
     ) -> None:
+        if choice not in ("frequent", "recent"):
+            raise SettingError(f"the suffix choice is {choice!r}; it must be 'frequent' or 'recent'")
         self._speculation = speculation or Speculation()
         self._choice: Choice = choice
         self._outputs = outputs

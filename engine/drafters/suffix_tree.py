@@ -233,7 +233,7 @@ class SuffixTree:
                 node = child
 
     def _find(self, tokens: Sequence[int]) -> tuple[_Node, int] | None:
-        """Where a run of tokens ends: a node, and how many tokens behind it if it is a leaf. None if it never occurred."""
+        """Where a run of tokens ends: a node, and how many tokens behind it if it is a leaf. None if nowhere."""
         node, n_behind = self._root, 0
         for token in tokens:
             if node.children is not None:

@@ -45,7 +45,10 @@ class Confident(NamedPolicy):
     """
 
     name = "confident"
-    guarantee = "A draft head, and the lookup beside it, stand back where they are not sure; other drafters never do."
+    guarantee = (
+        "A draft head, and the lookup beside it, stand back where they are not sure; other drafters go to the draft "
+        "length."
+    )
     source = "Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8, with costs that were measured once"
     needs = "a drafter that knows its chances"
 

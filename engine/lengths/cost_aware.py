@@ -12,6 +12,8 @@ plain step earns a fiftieth of itself, and a try is made when that pays for what
 
 from __future__ import annotations
 
+import math
+
 from engine.lengths.base import NamedPolicy, Outcome, checked_length
 from engine.lengths.prospect import Prospect
 from engine.lengths.running import KEPT, Acceptance, Line
@@ -134,9 +136,10 @@ class CostAware(NamedPolicy):
             self._drafting.add(n_drafted, outcome.draft_seconds)
             self._verifying.add(n_drafted, outcome.verify_seconds)
         plain = self._plain_seconds or 0.0
-        gained = (outcome.n_accepted + 1) * plain - seconds if n_drafted else 0.0
-        self._try_again = self._trying and gained > 0
-        self._account = min(self._account + gained + TRYING * seconds, MOST_SAVED * plain)
+        gained = (outcome.n_accepted + 1) * plain - seconds if n_drafted else TRYING * seconds
+        self._try_again = self._trying and n_drafted > 0 and gained > 0
+        most = MOST_SAVED * plain if n_drafted else math.inf  # what plain steps earn is spent as soon as it is enough
+        self._account = min(self._account + gained, max(self._account, most))
 
     def _next_length(self) -> int:
         self._trying = False
@@ -172,11 +175,12 @@ class CostAware(NamedPolicy):
             if self._asked.speed > self._speed:
                 best, self._speed = self.length, self._asked.speed
             return best
-        tokens = 1.0
+        tokens, seconds, further = 1.0, self._seconds(1), self._seconds(2) - self._seconds(1)  # two lines make one
         for n, survival in enumerate(self._acceptance.survivals(min(self.length, GROWTH * self._longest)), 1):
             tokens += survival
-            if tokens / self._seconds(n) > self._speed:
-                best, self._speed = n, tokens / self._seconds(n)
+            if tokens / seconds > self._speed:
+                best, self._speed = n, tokens / seconds
+            seconds += further
         return best
 
     def _loss(self, n_drafted: int, plain: float) -> float:

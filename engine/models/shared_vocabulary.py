@@ -93,8 +93,8 @@ class SharedVocabulary:
         if self.n_shared < LEAST_SHARE * smaller:
             raise VocabularyError(
                 f"the target has {target.vocab_size} tokens and {model.name} {own.vocab_size}, and only "
-                f"{self.n_shared} are the same; at least {LEAST_SHARE:.0%} of the smaller vocabulary must be, so choose "
-                "a draft whose tokens are more alike"
+                f"{self.n_shared} are the same; at least {LEAST_SHARE:.0%} of the smaller vocabulary must be, so "
+                "choose a draft whose tokens are more alike"
             )
         self._same = dict(zip(self._ours.tolist(), self._theirs.tolist(), strict=True))
         self._first = own.encode("")  # the begin token, if the draft wants one

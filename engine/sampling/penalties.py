@@ -72,30 +72,28 @@ def penalised(
     scores: NDArray[np.floating] = logits.astype(np.float32 if logits.dtype == np.float32 else np.float64)
     ids = np.asarray(context, dtype=np.int64)
     if sampling.repetition_penalty != 1:
-        at, _ = _counted(ids, len(scores), tokens)
+        at = _places(ids, len(scores), tokens)
         before = scores[at].astype(np.float64)
         with np.errstate(over="ignore"):
             smaller, larger = before / sampling.repetition_penalty, before * sampling.repetition_penalty
         _put(scores, at, np.where(before > 0, smaller, larger))
     if sampling.frequency_penalty or sampling.presence_penalty:
-        at, counts = _counted(ids[sampling.prompt_length :], len(scores), tokens)
+        at, counts = np.unique(_places(ids[sampling.prompt_length :], len(scores), tokens), return_counts=True)
         before = scores[at].astype(np.float64)
         _put(scores, at, before - counts * sampling.frequency_penalty - sampling.presence_penalty)
     return scores
 
 
-def _counted(ids: NDArray[np.int64], n: int, tokens: NDArray[np.int64] | None) -> tuple[Places, NDArray[np.intp]]:
-    """The places in a row of `n` of the ids that have one, and how often each occurs."""
-    found, counts = np.unique(ids, return_counts=True)
+def _places(ids: NDArray[np.int64], n: int, tokens: NDArray[np.int64] | None) -> Places:
+    """The places in a row of `n` of those ids that have one, as often as they occur."""
     if tokens is None:
-        known = found < n
-        return found[known], counts[known]
-    at = np.minimum(np.searchsorted(tokens, found), n - 1)
-    known = tokens[at] == found
-    return at[known], counts[known]
+        return ids[ids < n]
+    at = np.minimum(np.searchsorted(tokens, ids), n - 1)
+    known: Places = at[tokens[at] == ids]
+    return known
 
 
 def _put(scores: NDArray[np.floating], at: Places, values: NDArray[np.float64]) -> None:
-    """Write finite numbers; whatever was infinite before stays it."""
+    """Write finite numbers, to a place that comes twice the same one; whatever was infinite before stays it."""
     limit = np.finfo(scores.dtype).max
     scores[at] = np.where(np.isfinite(scores[at]), np.clip(values, -limit, limit), scores[at])

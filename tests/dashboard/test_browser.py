@@ -414,6 +414,21 @@ def test_a_comparison_fills_its_lanes_and_ends_in_a_verdict(page, server):
     assert page.errors == []
 
 
+def test_an_open_page_is_told_of_a_run_elsewhere_that_disturbs_it(browser, page, server):
+    address, _ = server
+    page.goto(f"{address}/compare?target=markov")
+    page.get_by_role("button", name="Compare", exact=True).wait_for()
+    warning = page.get_by_text("A run is under way on this server")
+    assert not warning.count()
+    other = browser.new_page()
+    start(other, address, "target=markov&max_tokens=20000&paced=true&pace=20")
+    warning.wait_for(timeout=60_000)
+    other.get_by_role("button", name="Stop", exact=True).click()
+    warning.wait_for(state="detached", timeout=60_000)
+    other.close()
+    assert page.errors == []
+
+
 def test_the_settings_of_a_link_go_along_to_compare_and_back(page, server):
     address, _ = server
     page.goto(address + address_of(RunSpec(prompt="Hello there", draft_length=7, temperature=0.0)))

@@ -98,6 +98,14 @@ def test_a_frame_of_no_runs_has_its_columns_and_a_chart_of_it_is_empty():
     assert len(runs_chart(frame).data) == 0
 
 
+def test_the_table_begins_with_when_the_id_and_the_prompt_on_one_line():
+    run_id = saved(prompt="The draft\n\nmodel " + 200 * "x")
+    frame = runs_frame(RunStore().runs())
+    assert list(frame.columns)[:3] == ["created_at", "id", "prompt"]
+    assert frame["id"][0] == run_id
+    assert frame["prompt"][0] == f"The draft model {103 * 'x'}…"
+
+
 def test_the_chart_has_a_trace_for_every_drafter_and_leaves_out_runs_without_the_figure():
     for drafter in ("none", "ngram", "model"):
         saved(drafter=drafter, max_tokens=60)

@@ -36,6 +36,10 @@ def linked(spec):
         RunSpec(prompt="The draft"),
         RunSpec(prompt="3 14", target="noisy", drafter="ngram", ngram_max=5, ngram_match="first"),
         RunSpec(prompt="The draft", drafter="model:markov"),
+        RunSpec(prompt="The draft", rule="lenience", lenience=0.25),
+        RunSpec(prompt="The draft", rule="ensemble", ensemble_weight=0.35),
+        RunSpec(prompt="The draft", rule="typical", typical_threshold=0.2, typical_scale=0.75),
+        RunSpec(prompt="The draft", rule="gumbel", draft_length=2),
     ],
 )
 def test_a_link_fills_the_sidebar_and_runs_nothing(spec):
@@ -148,7 +152,7 @@ def changed(**changes):
         (changed(target_call_seconds=0.0005), "whole milliseconds"),
         (changed(target_call_seconds=float("inf")), "whole milliseconds"),
         (changed(target_call_seconds=99.0), "target_ms is 99000"),
-        (changed(rule="always"), "choose exact or naive"),
+        (changed(rule="always"), "choose exact, block"),
         (changed(drafter="oracle"), "choose none"),
         (changed(target="/etc/passwd"), "'/etc/passwd'; a link may name models that are here, and no files"),
         (changed(target="\\\\host\\share\\x.gguf"), "no files"),
@@ -223,3 +227,45 @@ def test_a_link_to_a_run_that_is_not_here_says_so(run):
     assert not app.exception
     assert "is not in this history" in app.error[0].value
     assert not app.get("bidi_component")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"max_tokens": "-5"}, "max_tokens is '-5'; the sidebar goes from 1 to 20000"),
+        ({"max_tokens": "999999"}, "max_tokens is '999999'"),
+        ({"target_ms": "1e999"}, "target_ms is '1e999'; the sidebar goes from 0 to 10000"),
+        ({"seed": "1.5"}, "seed is '1.5'"),
+        ({"draft_length": "99"}, "draft_length is '99'; the sidebar goes from 0 to 32"),
+        ({"temperature": "nan", "agreement": "[x](http://example.org)"}, "agreement is '[x](http://example.org)'"),
+    ],
+)
+@pytest.mark.parametrize("page", [opened, compare_page])
+def test_numbers_of_an_address_beyond_their_bounds_are_told_and_not_taken(page, given, words):
+    app = page(**given, draft_ms="3")
+    assert not app.exception
+    assert plain(words) in app.error[0].value
+    for name in given:
+        assert name not in app.query_params
+    assert app.number_input(key="draft_ms").value == 3
+    app.run()
+    assert not app.error
+
+
+@pytest.mark.parametrize("page", [opened, compare_page])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("max_tokens", -5, "max_tokens is -5; the sidebar goes from 1 to 20000"),
+        ("max_tokens", 20_001, "max_tokens is 20001"),
+        ("top_k", -1, "top_k is -1"),
+        ("seed", -1, "seed is -1"),
+        ("target_ms", -20, "target_ms is -20; the sidebar goes from 0 to 10000"),
+    ],
+)
+def test_a_typed_number_beyond_its_bounds_is_told_and_starts_nothing(page, key, value, words):
+    app = page()
+    app.number_input(key=key).set_value(value).run()
+    assert not app.exception
+    assert plain(words) in app.error[0].value
+    assert app.button(key="go" if page is opened else "compare_go").disabled

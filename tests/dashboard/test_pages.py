@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.controls import PROBE
 from dashboard.runner import MOST_ACTIVE, registry
 from engine import RunSpec, RunStore, build
+from engine.rules import PARAMETERS, RULES
 
 SCRIPT = str(Path(__file__).parents[2] / "dashboard" / "pages.py")
 
@@ -157,6 +158,26 @@ def test_the_naive_rule_is_said_to_be_lossy():
     app.slider(key="acceptance_probability").set_value(0.5)
     app.button(key="go").click().run()
     assert run_of(app).spec.acceptance_probability == 0.5
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_shows_its_own_settings_and_no_others(rule):
+    app = opened()
+    app.selectbox(key="rule").set_value(rule).run()
+    shown = {slider.key for slider in app.slider}
+    settings = {name for names in PARAMETERS.values() for name in names}
+    assert shown & settings == set(PARAMETERS.get(rule, ()))
+    assert bool(app.warning) != RULES[rule](RunSpec()).lossless
+
+
+def test_lenience_of_one_is_said_to_be_lossless():
+    app = opened()
+    app.selectbox(key="rule").set_value("lenience").run()
+    assert "Lossy" in app.warning[0].value
+    app.slider(key="lenience").set_value(1.0).run()
+    assert not app.warning
+    app.button(key="go").click().run()
+    assert run_of(app).spec.lenience == 1.0
 
 
 def test_the_users_own_text_is_the_prompt():

@@ -134,11 +134,15 @@ def test_a_step_is_explained_from_memory_and_from_the_store(client):
     assert len(live["choice"]["alternatives"]) == 4
 
 
-@pytest.mark.parametrize("path", ["{run}/steps/999", "nobody/steps/0"])
-def test_a_step_that_is_not_there_is_not_found(client, path):
+@pytest.mark.parametrize(
+    ("path", "words"), [("{run}/steps/999", "has no step 1000"), ("nobody/steps/0", "'nobody'")]
+)  # words for the page, which counts from 1
+def test_a_step_that_is_not_there_is_not_found(client, path, words):
     run = registry.start(SPEC, "tab")
     run.join(10)
-    assert client.get(f"/draftscope/runs/{path.format(run=run.id)}").status_code == 404
+    answer = client.get(f"/draftscope/runs/{path.format(run=run.id)}")
+    assert answer.status_code == 404
+    assert words in answer.json()["error"]
 
 
 def test_the_counters_of_the_page_grow_by_what_a_run_counts(client):

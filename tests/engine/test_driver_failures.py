@@ -127,7 +127,7 @@ def test_naive_rule_with_a_lookup_ends_the_run_with_a_reason():
         Verdict((KEPT, KEPT, KEPT), 0),
         Verdict((KEPT, KEPT), 99),
     ],
-    ids=["tests nothing", "stops without a refusal", "goes on behind a refusal", "tests too many", "an unknown id"],
+    ids=["tests nothing", "stops without a refusal", "keeps behind a refusal", "tests too many", "an unknown id"],
 )
 def test_rule_whose_verdict_makes_no_sense_ends_the_run_with_an_error(verdict):
     class Odd(ExactRejection):

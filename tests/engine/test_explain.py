@@ -8,6 +8,7 @@ import pytest
 from engine.build import build
 from engine.evidence import Alternative, Choice, Evidence, ExactTest, PositionEvidence, Term
 from engine.explain import explain, filled, number
+from engine.rules import RULES
 from engine.spec import RunSpec
 from engine.values import Decision, Step
 
@@ -118,6 +119,25 @@ def test_every_step_of_a_run_is_told_as_plain_data(settings):
             assert json.loads(json.dumps(told, allow_nan=False))["step"] == event.index
             assert all(position["words"] for position in told["positions"])
             assert (told["choice"] is None) == (spec.probe == 0)
+
+
+@pytest.mark.parametrize("rule", [*RULES, "a rule of one's own"])
+def test_numbers_that_are_missing_are_not_made_up(rule):
+    """A file may hold any; what no rule here writes is told, too."""
+    told = explain(
+        step(
+            Decision(0, "accepted", 5, 5, True, draft_prob=0.5, target_prob=0.3, accept_prob=0.6, draft_text="a"),
+            Decision(1, "rejected", 5, 7, draft_text="a", target_text="b"),
+            Decision(2, "unreached", 6, accept_prob=0.5, draft_text="c"),
+            Decision(3, "unreached", 6, draft_prob=0.1, target_prob=0.2, accept_prob=0.5, draw=0.7, draft_text="d"),
+        ),
+        rule=rule,
+    )["positions"]
+    assert told[0]["words"].endswith("So it was accepted.")
+    assert told[1]["words"] == ""
+    assert told[2]["words"].endswith("whatever its own test said.")
+    ending = "all before it would have been kept." if rule == "block" else "whatever its own test said."
+    assert told[3]["words"].endswith(ending)
 
 
 @pytest.mark.parametrize("value", [0.999999, 1 - 2**-53, 1e-300, 5e-324])

@@ -21,6 +21,8 @@ from engine.values import Step
 SPECS = {
     "exact": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, temperature=1.0, agreement=-0.5),
     "naive": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="naive"),
+    "block": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="block", temperature=1.0, agreement=-0.5),
+    "gumbel": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="gumbel", temperature=1.0),
 }
 EVENTS = {name: list(build(spec).events()) for name, spec in SPECS.items()}
 

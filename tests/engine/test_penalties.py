@@ -7,7 +7,7 @@ import pytest
 
 from engine.acceptance import ExactRejection, NaiveThreshold
 from engine.decode import decode
-from engine.drafters import LookupFirst, ModelDrafter, NoDraft, PromptLookup
+from engine.drafters import LookupFirst, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling
 from engine.errors import SettingError
 from engine.lengths import FixedLength
 from engine.models.callable import CallableModel
@@ -223,7 +223,7 @@ def plain_text(target, prompt, penalties, n_tokens):
 
 
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
-@pytest.mark.parametrize("kind", ["none", "good", "bad", "same", "ngram", "first"])
+@pytest.mark.parametrize("kind", ["none", "good", "bad", "same", "ngram", "first", "suffix", "recycling"])
 def test_greedy_text_with_drafted_repeats_is_the_plain_text(penalties, kind):
     """algorithms.md 5.14, 8; TensorRT-LLM#17701: penalties were left out where tokens were drafted."""
     target = random_model(1)
@@ -235,6 +235,8 @@ def test_greedy_text_with_drafted_repeats_is_the_plain_text(penalties, kind):
         "same": ModelDrafter(target, 6),
         "ngram": PromptLookup(2),
         "first": LookupFirst(ModelDrafter(noisy, 6)),
+        "suffix": SuffixDecoding(),
+        "recycling": TokenRecycling(),
     }[kind]
     prompt = [0, 1, 2, 0, 1, 2, 0, 1]
     expected = plain_text(target, prompt, penalties, 40)

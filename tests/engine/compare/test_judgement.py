@@ -158,6 +158,11 @@ def test_a_lossy_rule_is_the_explanation():
     [
         ({"sampling": Sampling(0.7), "plain_sampling": Sampling(0.7)}, "at temperature 0.7 .* its rule is lossless"),
         ({"sampling": Sampling(0.7)}, "another one: temperature differs"),
+        (
+            {"sampling": Sampling(0, presence_penalty=1)},
+            "^not compared: its law is .*: presence_penalty differs$",
+        ),
+        ({"sampling": Sampling(0.7, min_p=0.1), "plain_sampling": Sampling(0.7)}, "another one: min_p differs"),
         ({"sampling": Sampling(0.7, 40), "plain_sampling": Sampling(0.7)}, "another one: top_k differs"),
         (
             {"sampling": Sampling(0.7, 40), "plain_sampling": Sampling(0.9, 0, 0.5)},
@@ -169,7 +174,7 @@ def test_a_lossy_rule_is_the_explanation():
         ),
     ],
 )
-def test_above_temperature_0_texts_are_not_compared(changes, why):
+def test_texts_of_chance_or_of_another_law_are_not_compared(changes, why):
     import re
 
     kind, sentence = told([place()], **changes)

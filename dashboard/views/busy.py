@@ -1,0 +1,34 @@
+"""Warnings that a run and a measurement disturb each other; they come and go by themselves, whoever began what."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.boxes import warning_box
+from dashboard.comparisons import comparisons
+from dashboard.runner import registry
+
+__all__ = ["measurement_under_way", "run_under_way"]
+
+LOOK_SECONDS = 2.0
+
+
+@st.fragment(run_every=LOOK_SECONDS)
+def run_under_way() -> None:
+    """For a page that measures."""
+    if registry.n_running:
+        warning_box(
+            "A run is under way on this server and takes time from what is measured; stop it first.",
+            ":material/speed:",
+        )
+
+
+@st.fragment(run_every=LOOK_SECONDS)
+def measurement_under_way() -> None:
+    """For a page that starts runs."""
+    if comparisons.measuring:
+        warning_box(
+            "A measurement is under way on this server (the page Compare), and a run takes time from what is "
+            "measured. Wait for its end, or stop it there, before you run anything here.",
+            ":material/speed:",
+        )
