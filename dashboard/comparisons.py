@@ -19,9 +19,10 @@ from engine.bench.costs import Costs
 from engine.bench.plan import Turn
 from engine.compare.run import CompareSettings, costs_of, plan_of, run_comparison
 from engine.errors import DraftscopeError, SettingError
+from engine.lab.race import race
 from engine.values import Event, Started
 
-__all__ = ["Busy", "Comparisons", "Lane", "LaneRun", "LiveComparison", "LiveCosts", "comparisons"]
+__all__ = ["Busy", "Comparisons", "Lane", "LaneRun", "LiveComparison", "LiveCosts", "LiveRace", "comparisons"]
 
 MOST_KEPT = 8
 """Finished comparisons that stay in memory."""
@@ -158,13 +159,34 @@ class LiveCosts:
         return costs
 
 
+class LiveRace:
+    """The race of the length policies, in a thread of its own.
+
+    Attributes
+    ----------
+    words : str
+        What is raced, for a reader.
+    work : Work
+        Its result is what `engine.lab.race` gives.
+    """
+
+    def __init__(self, settings: CompareSettings, words: str) -> None:
+        self.words = words
+        self.work: Work[dict[str, Any]] = Work(self._race, "race")
+        self._settings = settings
+
+    def _race(self, work: Work[dict[str, Any]]) -> dict[str, Any]:
+        return race(self._settings, work.progress, cancelled=work.cancelled)
+
+
 class Comparisons:
-    """All comparisons and cost measurements of this process."""
+    """All comparisons, races and cost measurements of this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._comparisons: dict[str, LiveComparison] = {}
         self._costs: dict[object, LiveCosts] = {}
+        self._races: dict[str, LiveRace] = {}
 
     def start(self, settings: CompareSettings, owner: str) -> LiveComparison:
         """Start a comparison.
@@ -209,6 +231,26 @@ class Comparisons:
         """The latest measurement under `key`."""
         return self._costs.get(key)
 
+    def start_race(self, owner: str, settings: CompareSettings, words: str) -> LiveRace:
+        """Race the length policies, in place of the tab's last race.
+
+        Raises
+        ------
+        Busy
+            If another measurement is under way.
+        """
+        with self._lock:
+            self._check_free()
+            started = self._races[owner] = LiveRace(settings, words)
+            for tab in list(self._races)[: max(0, len(self._races) - MOST_KEPT)]:
+                del self._races[tab]
+            started.work.start()
+        return started
+
+    def race(self, owner: str) -> LiveRace | None:
+        """The tab's last race."""
+        return self._races.get(owner)
+
     @property
     def measuring(self) -> bool:
         """Whether a measurement is under way."""
@@ -222,9 +264,10 @@ class Comparisons:
             one.work.join(timeout)
         self._comparisons.clear()
         self._costs.clear()
+        self._races.clear()
 
-    def _all(self) -> list[LiveComparison | LiveCosts]:
-        return [*self._comparisons.values(), *self._costs.values()]
+    def _all(self) -> list[LiveComparison | LiveCosts | LiveRace]:
+        return [*self._comparisons.values(), *self._costs.values(), *self._races.values()]
 
     def _check_free(self) -> None:
         if self.measuring:

@@ -30,7 +30,7 @@ from engine.policies import POLICIES
 from engine.rules import RULES
 from engine.spec import RunSpec
 
-__all__ = ["Settings", "drafters_for", "settings"]
+__all__ = ["RULE_SETTINGS", "Settings", "drafters_for", "settings"]
 
 DEFAULT = RunSpec()
 REAL_MODEL = "smollm2-135m"

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 
 from engine.failures import KindFigures, PositionRates, RejectedProposal
 from engine.intervals import Rate
+from engine.lab.lossless import Lossless
+from engine.lab.trace import Trace
 from engine.side_by_side import Pair
 from engine.store import StoredRun
 
-__all__ = ["kinds_frame", "pairs_frame", "positions_frame", "proposals_frame", "runs_frame"]
+__all__ = [
+    "kinds_frame",
+    "lossless_data",
+    "pairs_frame",
+    "positions_frame",
+    "proposals_frame",
+    "race_frame",
+    "runs_frame",
+    "trace_frame",
+]
 
 SETTINGS = (
     "created_at",
@@ -141,3 +154,58 @@ def _state(run: StoredRun) -> str:
     """A run that came to its end by an error or a cancel is called by that."""
     reason = run.record.get("finish_reason")
     return str(reason) if run.state == "finished" and reason in ("error", "cancelled") else run.state
+
+
+def lossless_data(found: Lossless) -> dict[str, Any]:
+    """What the bars of the lab show of a step: the law of the first token, the sentence, figures and tables."""
+    output, target = found.step.beginning(1)
+    return {
+        "same": found.same,
+        "sentence": found.sentence,
+        "first_output": output.tolist(),
+        "first_target": target.tolist(),
+        "first_off": list(found.first_off),
+        "figures": [
+            {"name": figure.name, "title": figure.title, "value": figure.text, "detail": figure.detail}
+            for figure in found.figures
+        ],
+        "tables": [asdict(table) for table in found.tables if table.rows],
+    }
+
+
+def trace_frame(trace: Trace) -> pd.DataFrame:
+    """One row for every rule that judged a run, the run's own first."""
+    return pd.DataFrame(
+        [
+            {
+                "rule": f"{rule.name} (the run's)" if rule.own else rule.name,
+                "lossless": rule.lossless,
+                "accepted": rule.accepted,
+                "of drafted": rule.drafted,
+                "tokens per step": rule.tokens_per_step,
+                "expected tokens per step": rule.expected_tokens_per_step,
+                "mean bias": rule.mean_bias,
+                "largest bias": rule.largest_bias,
+                "steps judged": rule.steps,
+            }
+            for rule in trace.rules
+        ]
+    )
+
+
+RACE = {
+    "policy": "policy",
+    "verdict": "verdict",
+    "tokens_per_step": "tokens per step",
+    "acceptance_rate": "acceptance rate",
+    "drafted": "drafted",
+    "accepted": "accepted",
+    "steps": "steps",
+    "sentence": "in words",
+    "about": "how it decides",
+}
+
+
+def race_frame(policies: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """One row for every length policy of a race, of all its runs."""
+    return pd.DataFrame([{words: row[name] for name, words in RACE.items()} for row in policies]).round(3)

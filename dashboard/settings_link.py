@@ -37,11 +37,11 @@ LONGEST_LINK = 20_000
 
 BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_length": (0, MAX_DRAFT_LENGTH),
-    "tree_width": (1, MOST_WIDTH),
-    "tree_nodes": (1, MOST_NODES),
     "confidence_threshold": (0.0, 1.0),
     "entropy_bound": (0.0, 1.0),
     "start_threshold": (0.0, 1.0),
+    "tree_width": (1, MOST_WIDTH),
+    "tree_nodes": (1, MOST_NODES),
     "acceptance_probability": (0.0, 0.99),
     "lenience": (0.01, 1.0),
     "ensemble_weight": (0.0, 1.0),
@@ -170,12 +170,12 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
     same = (
-        "target", "draft_length", "tree_width", "tree_nodes", "length_policy", "confidence_threshold", "entropy_bound",
-        "start_threshold", "rule", "acceptance_probability", "lenience", "ensemble_weight", "typical_threshold",
-        "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
-        "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max", "ngram_match",
-        "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs", "exit_layer",
-        "backend", "exact_rows", "agreement",
+        "target", "draft_length", "length_policy", "confidence_threshold", "entropy_bound", "start_threshold",
+        "tree_width", "tree_nodes", "rule", "acceptance_probability", "lenience", "ensemble_weight",
+        "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
+        "frequency_penalty", "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max",
+        "ngram_match", "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs",
+        "exit_layer", "backend", "exact_rows", "agreement",
     )  # fmt: skip
     return {
         **{name: getattr(spec, name) for name in same},

@@ -26,6 +26,7 @@ from engine.failures import Failures, failures
 from engine.store import RunStore
 
 __all__ = [
+    "Laws",
     "Link",
     "choose_target",
     "close_link",
@@ -37,6 +38,7 @@ __all__ = [
     "imported",
     "keep_widgets",
     "last_deleted",
+    "laws",
     "link",
     "next_upload",
     "notice",
@@ -44,6 +46,7 @@ __all__ = [
     "remember",
     "remember_deleted",
     "run_failures",
+    "set_laws",
     "show",
     "show_comparison",
     "step_of",
@@ -53,6 +56,7 @@ __all__ = [
     "take_notice",
     "take_spec",
     "upload_key",
+    "value",
 ]
 
 
@@ -76,6 +80,25 @@ class Link:
 
     run: str
     step: str
+
+
+@dataclass(slots=True)
+class Laws:
+    """The laws of the lab's small pair, as they stand.
+
+    Attributes
+    ----------
+    target, draft : sequence of float
+    revision : int
+        Rises whenever the page, and not the user's hand, sets them.
+    sent : int
+        Which of the user's moves since then they are.
+    """
+
+    target: Sequence[float]
+    draft: Sequence[float]
+    revision: int = 0
+    sent: int = 0
 
 
 def remember() -> None:
@@ -181,6 +204,11 @@ def fill(widgets: Mapping[str, Any]) -> None:
     _keep(widgets)
 
 
+def value(key: str) -> Any:
+    """What the widget of that key says, in a function that is called because it has changed."""
+    return st.session_state[key]
+
+
 def upload_key() -> str:
     """The key of the upload; another one makes it empty again."""
     return f"upload_{st.session_state.setdefault('upload', 0)}"
@@ -261,3 +289,19 @@ def run_failures(run_id: str) -> Failures:
         If it cannot be read.
     """
     return failures(RunStore().events(run_id, exact=True))
+
+
+def laws(key: str, target: Sequence[float], draft: Sequence[float]) -> Laws:
+    """The lab's laws, after what the user has moved in the component of that key; at first the given ones."""
+    session = st.session_state
+    kept: Laws = session.setdefault("laws", Laws(target, draft))
+    moved = (session.get(key) or {}).get("laws") or {}
+    if moved.get("revision") == kept.revision and moved.get("sent", 0) > kept.sent:
+        kept.target, kept.draft, kept.sent = moved["target"], moved["draft"], moved["sent"]
+    return kept
+
+
+def set_laws(target: Sequence[float], draft: Sequence[float]) -> None:
+    """Set the lab's laws."""
+    before: Laws | None = st.session_state.get("laws")
+    st.session_state.laws = Laws(target, draft, before.revision + 1 if before else 0)

@@ -62,7 +62,13 @@ class BuiltRun:
         )
 
 
-def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOutputs | None = None) -> BuiltRun:
+def build(
+    spec: RunSpec,
+    progress: Progress | None = None,
+    *,
+    loaded: LoadedModel | None = None,
+    outputs: EarlierOutputs | None = None,
+) -> BuiltRun:
     """Make the parts that a spec names; everything that can be checked without the model is checked before it.
 
     Parameters
@@ -72,6 +78,8 @@ def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOu
         Told (parts done, parts in all) while a model is compiled, which happens once.
     outputs : EarlierOutputs, optional
         What a spec with `suffix_outputs` looks at, instead of what the runs of this process emitted.
+    loaded : LoadedModel, optional
+        The target that the spec names, if it is loaded already.
 
     Raises
     ------
@@ -87,7 +95,7 @@ def build(spec: RunSpec, progress: Progress | None = None, *, outputs: EarlierOu
     """
     check(spec)
     rule = RULES[spec.rule](spec)
-    loaded = load(spec, spec.target, progress)
+    loaded = loaded or load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
     drafter = make_drafter(spec, loaded, progress, outputs)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.acceptance.tree import children_of
-from engine.drafters import (
-    Drafter,
-    ModelDrafter,
-    NoDraft,
-    PromptLookup,
-    SuffixDecoding,
-    TokenRecycling,
-    TreeDrafter,
-)
+from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling, TreeDrafter
 from engine.drafters.earlier_outputs import EarlierOutputs, outputs_of
 from engine.drafters.suffix_tree import Speculation
 from engine.drafters.tree import check_tree

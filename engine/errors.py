@@ -13,6 +13,7 @@ DraftscopeError
 │   └── ForwardError     a model raised, or gave rows that are not numbers
 ├── DraftError           a drafter proposed something impossible
 ├── MissingPackage       an optional package is not installed
+├── RunDiffers           a saved run gave another text when it was decoded again
 ├── RunFileError         a file of runs cannot be read, or is not as it should be
 └── StoreError           the run store cannot be read or written
     └── RunNotFound      it has no such run
@@ -32,6 +33,7 @@ __all__ = [
     "ModelFileError",
     "ModelNotFound",
     "PromptError",
+    "RunDiffers",
     "RunFileError",
     "RunNotFound",
     "SettingError",
@@ -86,6 +88,10 @@ class DraftError(DraftscopeError):
 
 class MissingPackage(DraftscopeError, ImportError):
     """An optional package is not installed."""
+
+
+class RunDiffers(DraftscopeError):
+    """A saved run gave another text when it was decoded again."""
 
 
 class RunFileError(DraftscopeError, ValueError):

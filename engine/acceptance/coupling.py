@@ -13,6 +13,8 @@ M is made of straight pieces, so that F has a closed form.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from engine.sampling import Dense, Law, OneHot, Sparse
@@ -40,7 +42,7 @@ def match_probability(target: Law, draft: Law) -> float:
         return draft.prob(target.token)
     target_probs, draft_probs = _rows(target, draft)
     both = (target_probs > IMPOSSIBLE) & (draft_probs > 0)
-    return float((draft_probs[both] / _Quotients(target_probs, draft_probs).larger[both]).sum())
+    return float((draft_probs[both] / _quotients(target, draft).larger[both]).sum())
 
 
 def keep_probability(target: Law, draft: Law, token: int) -> float:
@@ -73,8 +75,8 @@ def law_beside(target: Law, draft: Law, token: int) -> Law:
     """
     if isinstance(target, OneHot) or isinstance(draft, OneHot):
         return target
-    target_probs, draft_probs = _rows(target, draft)
-    quotients = _Quotients(target_probs, draft_probs)
+    target_probs, _ = _rows(target, draft)
+    quotients = _quotients(target, draft)
     probs = target_probs * np.maximum(quotients.integral[token] - quotients.integral, 0.0)
     probs[token] = 1 / quotients.larger[token] if target_probs[token] > IMPOSSIBLE else 0.0
     return Dense(probs / probs.sum())
@@ -99,6 +101,12 @@ class _Quotients:
         places = np.flatnonzero(possible)[order]
         self.larger[places] = larger
         self.integral[places] = integral
+
+
+@lru_cache(maxsize=2)
+def _quotients(target: Dense | Sparse, draft: Dense | Sparse) -> _Quotients:
+    """Those of two laws, which are asked for again and again where all drafts of one position are looked at."""
+    return _Quotients(*_rows(target, draft))
 
 
 def _rows(target: Dense | Sparse, draft: Dense | Sparse) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from engine.bench.plan import Configuration, Plan, Turn
@@ -106,13 +106,18 @@ class OwnEngine:
         Given every event of every measured run as it happens. Its own time is not measured.
     cancelled : callable, optional
         Asked before every step; True raises `Stopped`.
+    new_seeds : bool, default False
+        Whether each repeat has a seed of its own, counted on from that of `base`.
     """
 
-    def __init__(self, base: RunSpec, *, seen: Seen = never_seen, cancelled: Cancelled = never) -> None:
+    def __init__(
+        self, base: RunSpec, *, seen: Seen = never_seen, cancelled: Cancelled = never, new_seeds: bool = False
+    ) -> None:
         self._base = base
         self._seen = seen
         self._cancelled = cancelled
         self._outputs: dict[tuple[int, Configuration], EarlierOutputs] = {}
+        self._new_seeds = new_seeds
 
     def warm_up(self, configuration: Configuration, prompt: Prompt) -> None:
         """See `Runner.warm_up`."""
@@ -129,7 +134,10 @@ class OwnEngine:
         Stopped
             If it was cancelled.
         """
-        ids, margins, figures = self._decode(turn.configuration.spec(self._base, turn.prompt.text), turn)
+        spec = turn.configuration.spec(self._base, turn.prompt.text)
+        if self._new_seeds:
+            spec = replace(spec, seed=spec.seed + turn.repeat)
+        ids, margins, figures = self._decode(spec, turn)
         if figures.error:
             raise ForwardError(f"{turn.configuration.name}, prompt {turn.prompt.identity}: {figures.error}")
         return Measurement(

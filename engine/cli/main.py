@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from engine.cli import arithmetic, bench, compare, models, run, runs
+from engine.cli import arithmetic, bench, compare, lab, models, run, runs
 from engine.errors import DraftscopeError
 
 __all__ = ["main"]
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, bench, compare, arithmetic, models, runs):
+    for command in (run, bench, compare, lab, arithmetic, models, runs):
         command.add_parser(commands)
     chosen = parser.parse_args(arguments)
     if sys.stdout is None:  # closed by the caller

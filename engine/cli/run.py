@@ -30,7 +30,7 @@ from engine.spec import RunSpec
 from engine.store import RunStore
 from engine.values import Event, Step
 
-__all__ = ["add_parser"]
+__all__ = ["add_parser", "add_settings", "interrupt", "spec_of"]
 
 DEFAULT = RunSpec()
 
@@ -39,6 +39,20 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's commands."""
     parser = commands.add_parser("run", help="decode a prompt", allow_abbrev=False)
     parser.set_defaults(handler=_run)
+    add_settings(parser)
+    option = parser.add_argument
+    option("--json", action="store_true", help="print one JSON object, and nothing else, on standard output")
+    option("--save", action="store_true", help="keep the run in the history")
+    option("--csv", metavar="FILE", help="write the run as CSV, one row for every decision; "
+           "- is standard output, and the text goes to standard error then")  # fmt: skip
+    option("--metrics-port", type=int, metavar="N", help="serve the run's counters to Prometheus, from this "
+           "machine only, at http://127.0.0.1:N/metrics, until Ctrl-C; 0 takes a free port")  # fmt: skip
+    option("--metrics-linger", type=float, metavar="SECONDS",
+           help="end so long after the run instead; 0 ends with it")  # fmt: skip
+
+
+def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True) -> None:
+    """Add the options that describe a run, one for every field of `RunSpec`; `spec_of` reads them."""
     option = parser.add_argument
     option("--target", default=DEFAULT.target, help="a model's name, or the path of a GGUF file (default %(default)s)")
     option(
@@ -115,21 +129,13 @@ def add_parser(commands: Any) -> None:
            help="keep N alternatives of every step, for `runs explain` (default %(default)s: none)")  # fmt: skip
     option("--logprobs", action=argparse.BooleanOptionalAction, default=DEFAULT.logprobs,
            help="note the target's own log-probability of every emitted token")  # fmt: skip
-    prompts = parser.add_mutually_exclusive_group(required=True)
+    prompts = parser.add_mutually_exclusive_group(required=prompt_needed)
     prompts.add_argument("--prompt", metavar="TEXT")
     prompts.add_argument("--prompt-file", metavar="FILE", help="read the prompt from FILE; - is standard input")
-    option("--json", action="store_true", help="print one JSON object, and nothing else, on standard output")
-    option("--save", action="store_true", help="keep the run in the history")
-    option("--csv", metavar="FILE", help="write the run as CSV, one row for every decision; "
-           "- is standard output, and the text goes to standard error then")  # fmt: skip
-    option("--metrics-port", type=int, metavar="N", help="serve the run's counters to Prometheus, from this "
-           "machine only, at http://127.0.0.1:N/metrics, until Ctrl-C; 0 takes a free port")  # fmt: skip
-    option("--metrics-linger", type=float, metavar="SECONDS",
-           help="end so long after the run instead; 0 ends with it")  # fmt: skip
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    spec = _spec(arguments)
+    spec = spec_of(arguments)
     if arguments.csv is not None:
         if arguments.csv == "-" and arguments.json:
             raise SettingError("--json and --csv - both want standard output; give --csv a FILE, or drop one of them")
@@ -149,7 +155,7 @@ def _decode(arguments: argparse.Namespace, spec: RunSpec, metrics: MetricsPort |
     unsaved: StoreError | None = None
     unshown: OSError | None = None
     with ExitStack() as stack:
-        cancelled = stack.enter_context(_interrupt())
+        cancelled = stack.enter_context(interrupt())
         writer = stack.enter_context(RunStore().begin(spec)) if arguments.save else None
         for event in built.events(cancelled):
             report.add(event)
@@ -196,7 +202,8 @@ def _end(record: Mapping[str, Any], screen: Screen | None) -> str:
     return f"{screen.end(record['text'] or '')}\n{summary(record)}\n"
 
 
-def _spec(arguments: argparse.Namespace) -> RunSpec:
+def spec_of(arguments: argparse.Namespace) -> RunSpec:
+    """The run that the options of `add_settings` describe."""
     given = {field.name: getattr(arguments, field.name) for field in fields(RunSpec)}
     prompt = _prompt_file(arguments.prompt_file) if arguments.prompt_file else arguments.prompt
     return RunSpec(**given | {"prompt": prompt, "stop": tuple(arguments.stop)})
@@ -210,7 +217,7 @@ def _prompt_file(name: str) -> str:
 
 
 @contextmanager
-def _interrupt() -> Iterator[Callable[[], bool]]:
+def interrupt() -> Iterator[Callable[[], bool]]:
     """Let the first Ctrl-C, or a polite kill, end the run after the step in hand; a second Ctrl-C ends it at once."""
     asked = False
 

@@ -51,13 +51,14 @@ OF_A_CONFIGURATION = (
 """Settings in which configurations may differ, besides drafter and draft length."""
 
 
-def configurations_from(specs: Sequence[RunSpec]) -> tuple[Configuration, ...]:
+def configurations_from(specs: Sequence[RunSpec], *, most: int = MOST_CONFIGURATIONS) -> tuple[Configuration, ...]:
     """The plain baseline, with the settings of the first spec, and a configuration for every spec that drafts.
 
     Parameters
     ----------
     specs : sequence of RunSpec
-        One to four. Target, length, seed and all else that all runs share is the first one's.
+        One to `most`. Target, length, seed and all else that all runs share is the first one's.
+    most : int, default 4
 
     Raises
     ------
@@ -70,10 +71,8 @@ def configurations_from(specs: Sequence[RunSpec]) -> tuple[Configuration, ...]:
     >>> [way.name for way in configurations_from(specs)]
     ['plain', 'model 4', 'ngram 4, temperature 0.5']
     """
-    if not 1 <= len(specs) <= MOST_CONFIGURATIONS:
-        raise SettingError(
-            f"there are {len(specs)} configurations; compare 1 to {MOST_CONFIGURATIONS}, and plain decoding is added"
-        )
+    if not 1 <= len(specs) <= most:
+        raise SettingError(f"there are {len(specs)} configurations; compare 1 to {most}, and plain decoding is added")
     base = specs[0]
     for field in fields(RunSpec):
         shared = field.name not in (*OF_A_CONFIGURATION, "drafter", "draft_length", "prompt")

@@ -15,7 +15,7 @@ from engine.bench.plan import OWN, Plan, Turn
 from engine.bench.prompts import Prompt
 from engine.bench.run import Progress, silent
 from engine.build import build, check
-from engine.compare.choices import configurations_from
+from engine.compare.choices import MOST_CONFIGURATIONS, configurations_from
 from engine.compare.proposals import proposals_of, timed_together
 from engine.compare.result import comparison_of
 from engine.errors import PromptError
@@ -35,18 +35,25 @@ class CompareSettings:
     Attributes
     ----------
     specs : tuple of RunSpec
-        One to four configurations; plain decoding with the settings of the first is added. Their
+        One to `most` configurations; plain decoding with the settings of the first is added. Their
         prompts have no meaning here.
     prompts : tuple of Prompt
     repeats : int, default 3
     prompts_source : str
         Where the prompts came from, for the result.
+    most : int, default 4
+        Configurations that may be compared.
+    new_seeds : bool, default False
+        Whether each repeat has a seed of its own, the same for all configurations, so that at temperatures above 0
+        the texts differ from repeat to repeat and the intervals tell of that as well.
     """
 
     specs: tuple[RunSpec, ...]
     prompts: tuple[Prompt, ...]
     repeats: int = 3
     prompts_source: str = "given"
+    most: int = MOST_CONFIGURATIONS
+    new_seeds: bool = False
 
     def __post_init__(self) -> None:
         """No probe: what is compared is decoding."""
@@ -63,7 +70,8 @@ def plan_of(settings: CompareSettings) -> Plan:
     """
     if not settings.prompts:
         raise PromptError("there are no prompts to compare on; give at least one")
-    plan = Plan(configurations_from(settings.specs), settings.prompts, settings.repeats, settings.specs[0].seed)
+    ways = configurations_from(settings.specs, most=settings.most)
+    plan = Plan(ways, settings.prompts, settings.repeats, settings.specs[0].seed)
     for way in plan.configurations:
         check(way.spec(settings.specs[0], settings.prompts[0].text))
     return plan
@@ -127,7 +135,7 @@ def run_comparison(
 
     progress("warming up", 0, plan.n_turns)
     measurements: Measurements = measure_plan(
-        plan, {OWN: OwnEngine(base, seen=seen, cancelled=cancelled)}, told, cancelled
+        plan, {OWN: OwnEngine(base, seen=seen, cancelled=cancelled, new_seeds=settings.new_seeds)}, told, cancelled
     )
     if not measurements.runs:
         raise Stopped if cancelled() else KeyboardInterrupt

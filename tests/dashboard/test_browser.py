@@ -16,6 +16,8 @@ from dashboard.settings_link import address_of
 from engine import RunSpec, RunStore, Step, build
 from engine.explain import explain
 from engine.failures import failures
+from engine.lab.lossless import lossless
+from engine.lab.small_pair import SmallPair
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -463,4 +465,49 @@ def test_a_reload_keeps_the_settings_of_a_link(page, server, where):
     page.wait_for_timeout(1000)
     page.reload()
     page.wait_for_function("() => document.querySelector('textarea')?.value === 'Something else'")
+    assert page.errors == []
+
+
+LAWS = "document.querySelector('[data-testid=stBidiComponentIsolated]')?.shadowRoot?.querySelector('.laws')"
+
+
+def shown_laws(page):
+    """The probabilities of target and draft as they stand, and of what comes out."""
+    return page.evaluate(f"""() => [...{LAWS}.querySelectorAll('.law-panel')].map((panel) =>
+        [...panel.querySelectorAll('.law-value')].map((value) => Number(value.textContent)))""")
+
+
+def laws_settled(page):
+    page.wait_for_function(f"() => !{LAWS}.classList.contains('stale')", timeout=60_000)
+
+
+def test_bars_are_dragged_and_what_comes_out_is_the_engines(page, server):
+    address, _ = server
+    page.goto(f"{address}/lab")
+    page.wait_for_function(f"() => {LAWS}?.dataset.same === 'true'", timeout=60_000)
+    page.evaluate(f"() => {{ globalThis.mountedLaws = {LAWS}; }}")
+    page.get_by_role("combobox", name="Worked case").click()
+    page.get_by_text("Bug: softmax of an argmax draft").click()
+    page.wait_for_function(f"() => {LAWS}?.dataset.same === 'false'", timeout=60_000)
+    track = page.get_by_role("slider", name="draft probability of c")
+    box = track.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 0.9 * box["height"])
+    page.mouse.down()
+    for place in range(1, 7):
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + (0.9 - 0.1 * place) * box["height"])
+    page.mouse.up()
+    laws_settled(page)
+    for key in ("PageDown", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)  # the bar that was dragged has the focus
+    laws_settled(page)
+    target, draft, output = shown_laws(page)
+    assert target == [0.5, 0.3, 0.2]
+    assert draft[2] == pytest.approx(0.62, abs=0.015)
+    assert draft[0] == pytest.approx(2 * draft[1], abs=0.002)  # as they were to each other
+    assert sum(draft) == pytest.approx(1, abs=0.002)
+    found = lossless(RunSpec(), SmallPair(tuple(target), tuple(draft)), proposal="argmax, softmax handed over")
+    assert output == pytest.approx(found.step.beginning(1)[0].tolist(), abs=0.002)
+    shown = page.evaluate(f"() => {LAWS}.querySelector('[data-figure=distance_first] dd').textContent")
+    assert float(shown) == pytest.approx(found.step.distance(1), abs=0.002)
+    assert page.evaluate(f"() => globalThis.mountedLaws === {LAWS}")  # never mounted anew
     assert page.errors == []

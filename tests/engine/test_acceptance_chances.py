@@ -47,7 +47,8 @@ def drafts(pair, length, vocab_size, sampling):
 @pytest.mark.parametrize("draft", ["sampled", "one-hot", "mixed"])
 @pytest.mark.parametrize("length", [0, 1, 2, 3])
 def test_chances_are_what_judge_does(rule, draft, length):
-    for seed, zeros, sampling in ((length, 0, PLAIN), (9, 1, PLAIN), (10, 0, Sampling(temperature=0))):
+    ways = ((length, 0, PLAIN), (9, 1, PLAIN), (10, 0, Sampling(temperature=0)))
+    for seed, zeros, sampling in ways if length < 3 else ways[1:]:  # one token banned leaves eight drafts of three
         pair = random_pair(3, seed, zeros=zeros, draft=draft, draft_sampling=sampling)
         for guess, rows in drafts(pair, length, 3, sampling):
             told = told_chances(rule, guess, rows, 3)

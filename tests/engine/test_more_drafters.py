@@ -1,16 +1,23 @@
 """Token recycling, any function as a drafter, and suffix decoding or lookup in front of another drafter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from engine.bench.prompts import Prompt
+from engine.build import build
+from engine.compare.run import CompareSettings, run_comparison
 from engine.decode import decode
 from engine.drafters import CallableDrafter, LookupFirst, NoDraft, SuffixDecoding, SuffixFirst, TokenRecycling
 from engine.drafters.base import LearnsFromOutputs, LearnsFromRows
-from engine.drafters.earlier_outputs import EarlierOutputs
+from engine.drafters.earlier_outputs import EarlierOutputs, forget_outputs, outputs_of
 from engine.drafters.recycling import best_candidates
 from engine.errors import SettingError
 from engine.lengths import FixedLength
+from engine.metrics import measure
 from engine.sampling import Noise, OneHot, Sampling
+from engine.spec import RunSpec
 from engine.values import Draft, Finished, Step
 from tests.engine.toys import Proposing, broken_model, random_model
 
@@ -155,3 +162,77 @@ def test_suffix_decoding_in_front_of_another_drafter_remembers_outputs_too():
     assert isinstance(finished, Finished)
     assert outputs.n_outputs == 1
     assert drafter.propose(finished.ids[:3], 2, **ASK).tokens == finished.ids[3:5]
+
+
+PROMPT = "The draft model reads the draft model and the target"
+DRAFTING = {
+    "suffix": {},
+    "suffix, long": {"suffix_factor": 4.0, "suffix_offset": 2.0, "suffix_min_prob": 0.0, "suffix_choice": "recent"},
+    "suffix, earlier outputs": {"suffix_outputs": True},
+    "recycling": {},
+    "ngram": {},
+    "model": {},
+}
+
+
+@pytest.mark.parametrize("way", DRAFTING)
+@pytest.mark.parametrize("draft_length", range(9))
+def test_greedy_text_is_the_plain_text(way, draft_length):
+    spec = RunSpec(
+        prompt=PROMPT,
+        temperature=0.0,
+        max_tokens=60,
+        draft_length=draft_length,
+        drafter=way.partition(",")[0],
+        **DRAFTING[way],
+    )
+    events = list(build(spec).events())
+    *_, plain = build(replace(spec, drafter="none")).events()
+    assert events[-1].ids == plain.ids
+    if draft_length:
+        assert sum(event.n_accepted for event in events if isinstance(event, Step)) > 0
+
+
+@pytest.mark.parametrize("drafter", ["suffix", "recycling"])
+def test_the_same_settings_and_seed_give_the_same_tokens_whatever_ran_before(drafter):
+    spec = RunSpec(prompt=PROMPT, temperature=1.0, max_tokens=60, drafter=drafter)
+    first = list(build(spec).events())[-1].ids
+    list(build(replace(spec, seed=9)).events())
+    assert list(build(spec).events())[-1].ids == first
+
+
+def test_a_run_remembers_its_output_only_if_its_spec_says_so():
+    forget_outputs()
+    spec = RunSpec(prompt=PROMPT, temperature=0.0, max_tokens=40, drafter="suffix", suffix_factor=2.0)
+    list(build(spec).events())
+    assert outputs_of("markov").n_outputs == 0
+    one, two = (measure(build(replace(spec, suffix_outputs=True)).events()) for _ in range(2))
+    assert outputs_of("markov").n_outputs == 2
+    assert two.steps < one.steps  # the second run has the first one's text to copy
+    forget_outputs()
+    assert measure(build(replace(spec, suffix_outputs=True)).events()).steps == one.steps
+    forget_outputs()
+
+
+def test_repeats_and_configurations_of_a_comparison_do_not_learn_from_each_other():
+    """The second repeat of a prompt would else copy the first one's output."""
+    forget_outputs()
+    base = RunSpec(
+        temperature=0.0, max_tokens=40, drafter="suffix", suffix_outputs=True, suffix_factor=2.0,
+        target_call_seconds=0.01, draft_call_seconds=0.001,
+    )  # fmt: skip
+    prompts = (Prompt("1", PROMPT), Prompt("2", PROMPT + " model"))
+    steps = {}
+    run_comparison(
+        CompareSettings((base, replace(base, draft_length=5)), prompts, repeats=3),
+        seen=lambda turn, event: steps.setdefault((turn.configuration, turn.prompt.identity, turn.repeat), []).append(
+            event
+        ),
+    )
+    counted = {key: sum(isinstance(event, Step) for event in events) for key, events in steps.items()}
+    for configuration, identity, _ in counted:
+        assert len({counted[configuration, identity, repeat] for repeat in range(3)}) == 1
+    assert outputs_of("markov").n_outputs == 0  # nor does the page learn from it
+    alone = measure(build(replace(base, prompt=prompts[1].text, suffix_outputs=False)).events()).steps
+    suffix = next(configuration for configuration, _, _ in counted if configuration.draft_length == 4)
+    assert counted[suffix, "2", 0] < alone  # but a prompt does from those before it

@@ -63,6 +63,14 @@ def test_a_drafter_is_made_by_its_name(drafter, kind):
         ({"acceptance_probability": -3.0}, SettingError, "acceptance_probability is -3.0"),
         ({"drafter": "ngrams"}, SettingError, "drafter is 'ngrams'"),
         ({"drafter": "none:x"}, SettingError, "drafter is 'none:x'"),
+        ({"drafter": "ngram:-1"}, SettingError, "ngram takes nothing behind a colon; the draft length, 0 to 32, is a"),
+        ({"drafter": "suffix:x"}, SettingError, "suffix takes nothing behind a colon; choose suffix"),
+        ({"drafter": "eagle:"}, SettingError, "nothing behind the colon"),
+        ({"drafter": "suffix", "rule": "naive"}, SettingError, "raw logits"),
+        ({"drafter": "recycling", "rule": "naive"}, SettingError, "raw logits"),
+        ({"suffix_factor": -1.0}, SettingError, "suffix factor is -1.0"),
+        ({"suffix_choice": "best"}, SettingError, "suffix choice is 'best'"),
+        ({"exit_layer": -1}, SettingError, "exit layer is -1"),
         ({"rule": "best"}, SettingError, "rule is 'best'"),
         ({"drafter": "ngram", "rule": "naive"}, SettingError, "raw logits"),
         ({"rule": "naive", "acceptance_probability": 1.0}, SettingError, "acceptance_probability is 1.0"),
@@ -86,6 +94,11 @@ def test_what_can_be_refused_is_refused_before_a_model_is_loaded(settings, error
 def test_a_draft_with_hardly_any_token_of_the_target_is_refused():
     with pytest.raises(VocabularyError, match="only 2 are the same"):
         build(RunSpec(prompt="The draft", drafter="model:noisy"))
+
+
+def test_early_exit_needs_a_target_with_layers():
+    with pytest.raises(SettingError, match="markov has no layers to exit behind"):
+        build(RunSpec(prompt="The draft", drafter="early-exit"))
 
 
 def test_a_rule_that_is_added_by_name_is_the_one_that_judges(monkeypatch):

@@ -22,6 +22,25 @@ def test_leviathan_table_1(alpha, length, operations, speed):
 
 
 @pytest.mark.parametrize(
+    ("alphas", "speeds"),
+    [
+        ((0.62, 0.71, 0.76, 0.84), (2.33, 2.94, 3.45, 4.79)),  # T5-small, of which the paper prints 2.5, 3.1, 3.6, 5
+        ((0.68, 0.80, 0.83, 0.90), (2.70, 4.00, 4.56, 6.86)),  # T5-base
+    ],
+)
+def test_speed_under_lenience_at_the_best_draft_length(alphas, speeds):
+    """Leviathan, appendix A.5: acceptance at lenience 1, .5, .3, .1, cost .015 (algorithms.md 1.4)."""
+    for alpha, speed in zip(alphas, speeds, strict=True):
+        assert speed_up(alpha, best_draft_length(alpha, 0.015), 0.015) == pytest.approx(speed, abs=0.00501)
+
+
+@pytest.mark.parametrize(("alpha", "speed"), [(0.75, 3.30), (0.80, 3.87), (0.87, 4.91)])
+def test_speed_under_lenience_at_temperature_0(alpha, speed):
+    """The same with the argmax variant, at draft length 8."""
+    assert speed_up(alpha, 8, 0.015) == pytest.approx(speed, abs=0.00501)
+
+
+@pytest.mark.parametrize(
     ("alpha", "length", "cost", "expected"),
     [
         (0.75, 7, 0.02, 3.2), (0.80, 7, 0.04, 3.3), (0.82, 7, 0.11, 2.5), (0.62, 7, 0.02, 2.3), (0.68, 5, 0.04, 2.4),

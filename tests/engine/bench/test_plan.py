@@ -77,21 +77,21 @@ def test_a_run_takes_all_but_drafter_length_and_prompt_from_the_base():
                            chat=False)  # fmt: skip
 
 
-def test_all_drafters_of_the_embedded_pair_are_used():
+def test_the_usual_drafters_of_the_embedded_pair_are_used():
     usable, skipped = usable_drafters(RunSpec(prompt="The draft"))
     assert {"ngram", "model"} <= set(usable)
-    assert set(usable) | set(skipped) | {"none"} == set(plan_module.DRAFTERS)
+    assert set(usable) | set(skipped) | {"none"} == {"none", *plan_module.USUAL}
 
 
 def test_a_drafter_that_cannot_be_had_is_left_out_with_the_reason(monkeypatch):
-    monkeypatch.setattr(plan_module, "DRAFTERS", ("none", "ngram", "crystal-ball"))
+    monkeypatch.setattr(plan_module, "USUAL", ("ngram", "crystal-ball"))
     usable, skipped = usable_drafters(RunSpec(prompt="The draft"))
     assert usable == ["ngram"]
     assert "crystal-ball" in skipped["crystal-ball"]
 
 
 def test_a_kind_that_stands_for_another_is_left_out_for_it(monkeypatch):
-    monkeypatch.setattr(plan_module, "DRAFTERS", ("none", "model", "ngram", "model:markov-draft"))
+    monkeypatch.setattr(plan_module, "USUAL", ("model", "ngram", "model:markov-draft"))
     original = plan_module.build
 
     def aliased(spec):

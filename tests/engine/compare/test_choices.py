@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.bench.plan import Configuration
+from engine.build import check
 from engine.compare.choices import configurations_from, spec_from_words
 from engine.errors import SettingError
 from engine.spec import RunSpec
@@ -70,3 +71,21 @@ def test_words_may_set_more():
 def test_bad_words_are_told(words, told):
     with pytest.raises(SettingError, match=told):
         spec_from_words(words, BASE)
+
+
+def test_plain_decoding_is_no_configuration_of_its_own():
+    for words in ("none", "none:4"):
+        with pytest.raises(SettingError, match="plain decoding, which is always compared with"):
+            spec_from_words(words, RunSpec())
+
+
+def test_a_negative_draft_length_is_told_as_a_draft_length():
+    with pytest.raises(SettingError, match="draft length is -1"):
+        check(replace(spec_from_words("ngram:-1", RunSpec()), prompt="x"))
+
+
+def test_a_truth_is_read_from_its_word():
+    assert spec_from_words("suffix,suffix_outputs=true", RunSpec()).suffix_outputs
+    assert not spec_from_words("suffix,suffix-outputs=False", RunSpec(suffix_outputs=True)).suffix_outputs
+    with pytest.raises(SettingError, match=r"'yes'.*true or false is expected"):
+        spec_from_words("suffix,suffix_outputs=yes", RunSpec())

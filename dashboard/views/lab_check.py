@@ -1,0 +1,142 @@
+"""The lab's statistical check: many short runs, counted, against the exact law of an embedded target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import state
+from dashboard.boxes import error_box, warning_box
+from dashboard.controls import Settings
+from dashboard.lab_charts import check_chart
+from dashboard.lab_work import LabWork, lab_works
+from dashboard.plain_text import plain
+from dashboard.views.lab_progress import show_progress
+from dashboard.work import Work
+from engine.errors import DraftscopeError
+from engine.lab.check import MOST_RUNS, MOST_TOKENS, CheckResult, check_settings, statistical_check
+from engine.models import catalog
+from engine.spec import RunSpec
+
+__all__ = ["check_tab"]
+
+
+def check_tab(chosen: Settings) -> None:
+    """Draw the tab."""
+    spec = chosen.spec
+    st.markdown(
+        "Many short runs of the sidebar's settings, each with a seed of its own. How often each beginning came is held "
+        "against the target's exact law with a chi-square test."
+    )
+    embedded = any(entry.name == spec.target and entry.kind == "embedded" for entry in catalog.entries())
+    if not embedded:
+        st.info(
+            "The law of an embedded target can be followed to the end; that of this one cannot.", icon=":material/info:"
+        )
+        st.button("Use the embedded pair", key="check_embedded", on_click=state.choose_target, args=("markov",))
+    current = lab_works.get(state.owner(), "check")
+    going = current is not None and not current.work.finished
+    with st.container(horizontal=True, vertical_alignment="bottom", key="check_choice"):
+        n_runs = int(st.number_input("Runs", 1, MOST_RUNS, 2000, 1000, key="check_runs", width=180))
+        n_tokens = int(
+            st.number_input(
+                "Tokens of each", 1, MOST_TOKENS, 2, key="check_tokens", width=150,
+                help="How many tokens behind the prompt are looked at.",
+            )
+        )  # fmt: skip
+        go = st.button(
+            "Check",
+            type="primary",
+            icon=":material/fact_check:",
+            key="check_go",
+            disabled=going or not embedded or bool(chosen.trouble),
+        )
+    st.caption(_about(spec))
+    if chosen.trouble:
+        error_box(chosen.trouble)
+    if go:
+        try:
+            check_settings(spec, n_runs, n_tokens)
+            current = lab_works.start(state.owner(), "check", spec, _action(spec, n_runs, n_tokens), _about(spec))
+        except DraftscopeError as failure:
+            error_box(str(failure))
+        else:
+            st.rerun()
+    if current:
+        _show(current)
+
+
+def _about(spec: RunSpec) -> str:
+    return plain(
+        f"rule {spec.rule}, drafter {spec.drafter}, draft length {spec.draft_length}, temperature "
+        f"{spec.temperature:g}, seeds from {spec.seed} on"
+    )
+
+
+def _action(spec: RunSpec, n_runs: int, n_tokens: int) -> Callable[[Work[CheckResult]], CheckResult]:
+    def action(work: Work[CheckResult]) -> CheckResult:
+        return statistical_check(
+            spec,
+            n_runs=n_runs,
+            n_tokens=n_tokens,
+            progress=lambda done, total: work.progress("decoding", done, total),
+            cancelled=work.cancelled,
+        )
+
+    return action
+
+
+def _show(current: LabWork) -> None:
+    work = current.work
+    if not work.finished:
+        show_progress(work, "check_stop", "runs")
+        return
+    if work.error:
+        error_box(work.error)
+        return
+    result: CheckResult | None = work.result
+    assert result is not None
+    if result.partial:
+        st.badge(
+            f"PARTIAL: {result.runs} of {result.runs_planned} runs", icon=":material/incomplete_circle:", color="orange"
+        )
+    _conclusion(result)
+    st.caption(
+        f"{current.words}: {result.runs:,} runs, {result.steps:,} steps, {result.accepted:,} of {result.drafted:,} "
+        f"drafted tokens accepted; {len(result.cells)} cells"
+    )
+    st.plotly_chart(check_chart(result.cells), key="check_chart")
+    with st.expander("All cells"):
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {"begins with": cell.text, "expected": round(cell.expected, 2), "observed": cell.observed}
+                    for cell in result.cells
+                ]
+            ),
+            hide_index=True,
+            key="check_cells",
+        )
+    st.download_button(
+        "Result as JSON",
+        lambda: json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False),
+        "check.json",
+        "application/json",
+        key="check_json",
+        on_click="ignore",
+        icon=":material/download:",
+    )
+
+
+def _conclusion(result: CheckResult) -> None:
+    statistic = "infinite" if result.statistic is None else f"{result.statistic:.2f}"
+    words = f"{result.sentence} Chi-square {statistic}, {result.degrees} degrees of freedom."
+    if result.conclusion == "differs":
+        error_box(words, ":material/block:")
+    elif result.conclusion == "weak sign":
+        warning_box(words, ":material/question_mark:")
+    else:
+        st.success(plain(words), icon=":material/check_circle:")
