@@ -27,6 +27,8 @@ __all__ = ["Busy", "Comparisons", "Lane", "LaneRun", "LiveComparison", "LiveCost
 MOST_KEPT = 8
 """Finished comparisons that stay in memory."""
 
+STOPPED = "stopped before anything was measured"
+
 
 class Busy(DraftscopeError):
     """Something else is being measured."""
@@ -90,7 +92,7 @@ class LiveComparison:
         self.owner = owner
         self.plan = plan_of(settings)
         self.lanes = [Lane(way.name) for way in self.plan.configurations]
-        self.work: Work[dict[str, Any]] = Work(self._compare, f"comparison-{self.id[:8]}")
+        self.work: Work[dict[str, Any]] = Work(self._compare, f"comparison-{self.id[:8]}", stopped=STOPPED)
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -140,7 +142,7 @@ class LiveCosts:
     """
 
     def __init__(self, settings: CompareSettings, drafter: str) -> None:
-        self.work: Work[Costs] = Work(self._measure, "costs")
+        self.work: Work[Costs] = Work(self._measure, "costs", stopped=STOPPED)
         self._settings = settings
         self._drafter = drafter
 

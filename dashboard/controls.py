@@ -358,7 +358,7 @@ def _suffix(target: str) -> dict[str, Any]:
     """The settings of suffix decoding, by their names in a `RunSpec`."""
     with st.expander("Suffix decoding"):
         factor = st.slider(
-            "Tokens for each token of the match", *BOUNDS["suffix_factor"], DEFAULT.suffix_factor, 0.25,
+            "Drafted per matched token", *BOUNDS["suffix_factor"], DEFAULT.suffix_factor, 0.25,
             key="suffix_factor", **BOUND,
             help="A match of m tokens allows a draft of this times m, and the offset more.",
         )  # fmt: skip
@@ -378,10 +378,14 @@ def _suffix(target: str) -> dict[str, Any]:
         )  # fmt: skip
         if outputs:
             n_outputs = outputs_of(target, choice).n_outputs
+            label = f"Forget {n_outputs} earlier output{'s'[: n_outputs > 1]}"
             st.button(
-                f"Forget {n_outputs} earlier outputs" if n_outputs != 1 else "Forget 1 earlier output",
-                key="forget_outputs", on_click=forget_outputs, disabled=not n_outputs, icon=":material/delete:",
-            )  # fmt: skip
+                label if n_outputs else "No earlier outputs yet",
+                key="forget_outputs",
+                on_click=forget_outputs,
+                disabled=not n_outputs,
+                icon=":material/delete:",
+            )
     return {
         "suffix_factor": factor,
         "suffix_offset": offset,

@@ -179,7 +179,7 @@ def trace_frame(trace: Trace) -> pd.DataFrame:
         [
             {
                 "rule": f"{rule.name} (the run's)" if rule.own else rule.name,
-                "lossless": rule.lossless,
+                "law": "lossless" if rule.lossless else "lossy",
                 "accepted": rule.accepted,
                 "of drafted": rule.drafted,
                 "tokens per step": rule.tokens_per_step,

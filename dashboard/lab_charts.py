@@ -77,7 +77,7 @@ def accepted_chart(trace: Trace) -> go.Figure:
             xgap=1,
             ygap=3,
             hovertemplate="step %{x}, %{y}: %{z} of %{customdata} accepted<extra></extra>",
-            colorbar={"title": {"text": "accepted"}, "thickness": 10, "dtick": 1},
+            showscale=False,
         )
     )
     figure.update_layout(

@@ -14,7 +14,7 @@ from engine.stopping import Stopped
 __all__ = ["Work"]
 
 IDLE_SECONDS = 600.0
-"""Work that nobody has asked about for so long stops."""
+"""Of looking away, until work stops that need not be done for nobody."""
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
@@ -30,6 +30,10 @@ class Work(Generic[Result]):
         returns the result, or raises `Stopped` if there is none.
     name : str
         Of the thread.
+    stopped : str, optional
+        The error where it was stopped and has no result; none by default.
+    idle_seconds : float, default 600
+        Work that nobody has asked about for so long stops.
 
     Attributes
     ----------
@@ -41,12 +45,21 @@ class Work(Generic[Result]):
         What went wrong, in words for a user.
     """
 
-    def __init__(self, action: Callable[[Work[Result]], Result], name: str) -> None:
+    def __init__(
+        self,
+        action: Callable[[Work[Result]], Result],
+        name: str,
+        *,
+        stopped: str = "",
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self.doing = "starting"
         self.done = self.total = 0
         self.result: Result | None = None
         self.error = ""
         self._stopped = Event()
+        self._stopped_words = stopped
+        self._idle_seconds = idle_seconds
         self._asked_at = time.monotonic()
         self._action = action
         self._thread = Thread(target=self._run, name=name, daemon=True)
@@ -70,7 +83,7 @@ class Work(Generic[Result]):
 
     def cancelled(self) -> bool:
         """Whether it is to end: it was stopped, or nobody has looked for long."""
-        return self._stopped.is_set() or time.monotonic() - self._asked_at > IDLE_SECONDS
+        return self._stopped.is_set() or time.monotonic() - self._asked_at > self._idle_seconds
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Tell how far it is."""
@@ -90,7 +103,7 @@ class Work(Generic[Result]):
         try:
             self.result = self._action(self)
         except Stopped:
-            self.error = "stopped before anything was measured"
+            self.error = self._stopped_words
         except DraftscopeError as failure:
             self.error = str(failure)
         except Exception as failure:  # whatever happens, work that is over says so

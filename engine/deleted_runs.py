@@ -17,7 +17,7 @@ from pathlib import Path
 from engine.errors import SettingError
 from engine.spec import RunSpec
 
-__all__ = ["KEPT_DAYS", "DeletedRun", "Storage", "deleted_runs", "give_room_back", "purge", "size", "storage"]
+__all__ = ["KEPT_DAYS", "DeletedRun", "Storage", "deleted_runs", "give_room_back", "purge", "storage"]
 
 KEPT_DAYS = 7
 
@@ -65,17 +65,6 @@ class Storage:
     n_runs: int
     n_deleted: int
     deleted_bytes: int
-
-
-def size(n_bytes: int) -> str:
-    """Bytes for a reader.
-
-    Examples
-    --------
-    >>> size(81_920), size(12_300_000)
-    ('82 kB', '12.3 MB')
-    """
-    return f"{n_bytes / 1e3:.0f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def deleted_runs(connection: sqlite3.Connection) -> list[DeletedRun]:

@@ -84,7 +84,7 @@ function factsList(choice) {
     fact.tabIndex = 0;
     fact.dataset.explain = meaning;
     fact.dataset.fact = field;
-    fact.append(make('dt', '', name), make('dd', '', field === 'total_variation' ? probability(choice[field]) : `${choice[field].toFixed(3)} nats`));
+    fact.append(make('dt', '', name), make('dd', '', field === 'total_variation' ? probability(choice[field]) : `${fixed(choice[field], 3)} nats`));
     list.append(fact);
   }
   return list;

@@ -4,7 +4,7 @@
 
 const FIGURES = {
   tokens_per_second: number,
-  tokens_per_step: (value) => (value === null ? NOT_AVAILABLE : value.toFixed(2)),
+  tokens_per_step: (value) => fixed(value, 2),
   acceptance_rate: percent,
   per_token_acceptance: percent,
   target_calls_saved: count,

@@ -45,6 +45,10 @@ function number(value, digits = 3) {
   return whole >= 1000 ? Math.round(value).toLocaleString('en-US') : value.toFixed(Math.max(0, digits - String(whole).length));
 }
 
+function fixed(value, digits) {
+  return value === null || value === undefined ? NOT_AVAILABLE : value.toFixed(digits);
+}
+
 function count(value) {
   return value === null || value === undefined ? NOT_AVAILABLE : value.toLocaleString('en-US');
 }

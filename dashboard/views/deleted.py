@@ -8,8 +8,9 @@ import streamlit as st
 
 from dashboard import state
 from dashboard.boxes import error_box
-from engine.deleted_runs import KEPT_DAYS, DeletedRun, size
+from engine.deleted_runs import KEPT_DAYS, DeletedRun
 from engine.errors import DraftscopeError
+from engine.figure_text import counted, size
 from engine.store import RunStore
 
 __all__ = ["deleted_list", "undo_bar"]
@@ -22,7 +23,7 @@ def undo_bar(deleted: Sequence[DeletedRun]) -> None:
     if not run_ids:
         return
     with st.container(horizontal=True, vertical_alignment="center", border=True, key="undo_bar"):
-        n_runs = "1 run" if len(run_ids) == 1 else f"{len(run_ids)} runs"
+        n_runs = counted(len(run_ids), "run")
         st.markdown(f"Deleted {n_runs}.", width="content")
         if st.button("Undo", icon=":material/undo:", key="undo"):
             state.forget_deleted()

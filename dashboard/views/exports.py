@@ -13,6 +13,7 @@ from engine.deleted_runs import KEPT_DAYS
 from engine.errors import DraftscopeError
 from engine.export import runs_csv, steps_csv, to_bytes, tokens_csv
 from engine.export_jsonl import run_jsonl
+from engine.figure_text import counted
 from engine.store import RunStore
 from engine.values import Event
 
@@ -61,7 +62,7 @@ def run_exports(run_id: str, *, key: str) -> None:
 
 def export_menu(run_ids: Sequence[str], *, chosen: bool) -> None:
     """All that can be exported of these runs, behind one button: tables of all of them, and files of a single one."""
-    n_runs = "1 run" if len(run_ids) == 1 else f"{len(run_ids)} runs"
+    n_runs = counted(len(run_ids), "run")
     with st.popover(f"Export {n_runs}", icon=":material/download:", disabled=not run_ids, key="export"):
         st.caption("What is selected." if chosen else "Everything in the list; select rows to export less.")
         bom = _for_excel("runs")

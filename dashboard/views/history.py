@@ -20,8 +20,8 @@ from dashboard.views.import_runs import import_runs
 from dashboard.views.labels import delete_button, label_form
 from dashboard.views.links import linked_run, settings_link
 from dashboard.views.side_by_side import side_by_side
-from engine.deleted_runs import size
 from engine.errors import DraftscopeError
+from engine.figure_text import counted, size
 from engine.store import RunStore, StoredRun
 
 __all__ = ["page"]
@@ -69,8 +69,7 @@ def page() -> None:
     else:
         st.info("No runs yet. Every run of the Decode page is kept here.", icon=":material/history:")
     st.divider()
-    n_runs = "1 run" if used.n_runs == 1 else f"{used.n_runs} runs"
-    st.caption(f"The history has {n_runs} and takes {size(used.n_bytes)} on disk.")
+    st.caption(f"The history has {counted(used.n_runs, 'run')} and takes {size(used.n_bytes)} on disk.")
     deleted_list(deleted)
 
 

@@ -8,6 +8,7 @@ from dashboard import state
 from dashboard.boxes import error_box
 from dashboard.plain_text import plain
 from engine.errors import DraftscopeError
+from engine.figure_text import counted
 from engine.import_jsonl import LONGEST_LINE, MOST_BYTES, read_runs
 from engine.store import RunStore
 
@@ -31,6 +32,6 @@ def import_runs() -> None:
         except DraftscopeError as failure:
             error_box(str(failure))
             return
-    state.imported(f"Imported {len(added)} run{'' if len(added) == 1 else 's'}.")
+    state.imported(f"Imported {counted(len(added), 'run')}.")
     state.next_upload()
     st.rerun()

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import state
-from dashboard.boxes import error_box, warning_box
+from dashboard.boxes import error_box
 from dashboard.controls import Settings
 from dashboard.frames import trace_frame
 from dashboard.lab_charts import accepted_chart, bias_chart
@@ -125,16 +125,14 @@ def _show(current: LabWork) -> None:
         key="trace_table",
         placeholder="n/a",
         column_config={
-            "lossless": st.column_config.CheckboxColumn(),
-            **{
-                name: st.column_config.NumberColumn(format="%.4f")
-                for name in ("tokens per step", "expected tokens per step", "mean bias", "largest bias")
-            },
+            name: st.column_config.NumberColumn(format="%.4f")
+            for name in ("tokens per step", "expected tokens per step", "mean bias", "largest bias")
         },
     )
     for note in trace.notes:
-        warning_box(note, ":material/info:")
+        st.caption(f":material/info: {plain(note)}")
     st.markdown("**Accepted at each step, with the same draws**")
+    st.caption("The darker a square, the more of the drafted tokens are accepted.")
     st.plotly_chart(accepted_chart(trace), key="trace_accepted")
     st.markdown("**Bias of the first token of each step**")
     st.caption(

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.bench.plan import OWN
 from engine.bench.verdict import estimate_text
+from engine.figure_text import counted, fixed
 
 __all__ = ["Section", "sections_of"]
 
@@ -42,16 +43,16 @@ def _speeds(result: Mapping[str, Any]) -> Section:
     settings = result["settings"]
     title = (
         f"Speed: {settings['target']}, {settings['prompts']} prompts ({settings['prompts_source']}), at most "
-        f"{settings['max_tokens']} tokens, temperature {settings['temperature']:g}, {settings['repeats']} "
-        f"repeat{'s' * (settings['repeats'] != 1)}"
+        f"{settings['max_tokens']} tokens, temperature {settings['temperature']:g}, "
+        f"{counted(settings['repeats'], 'repeat')}"
     )
     head = ("configuration", "tokens/s", "speed-up (95 %)", "mean of categories", "predicted", "measured/predicted")
     rows = tuple(
         (
             row["name"],
-            _number(row["tokens_per_second"], 1),
+            fixed(row["tokens_per_second"], 1),
             estimate_text(row["speed_up"]) if row["drafter"] != "none" or row["tokens_per_second"] is None else "1",
-            _number(row["mean_over_categories"]) if row["drafter"] != "none" else "",
+            fixed(row["mean_over_categories"]) if row["drafter"] != "none" else "",
             _own_number(row, "predicted_speed_up"),
             _own_number(row, "measured_over_predicted"),
         )
@@ -78,10 +79,10 @@ def _steps(rows: Sequence[Mapping[str, Any]]) -> Section:
         tuple(
             (
                 row["name"],
-                _number(row["tokens_per_step"]) if row["engine"] == OWN else "",
-                _number(row["acceptance_rate"]) if row["drafter"] != "none" else "",
+                fixed(row["tokens_per_step"]) if row["engine"] == OWN else "",
+                fixed(row["acceptance_rate"]) if row["drafter"] != "none" else "",
                 _own_number(row, "per_token_acceptance"),
-                " ".join(_number(share) for share in row["acceptance_by_position"] or ()),
+                " ".join(fixed(share) for share in row["acceptance_by_position"] or ()),
                 _percent(row["draft_share"]) if row["engine"] == OWN else "",
                 _percent(row["verify_share"]) if row["engine"] == OWN else "",
                 _percent(row["overhead_share"]) if row["engine"] == OWN else "",
@@ -131,7 +132,7 @@ def _categories(rows: Sequence[Mapping[str, Any]], categories: Sequence[str]) ->
         tuple(
             (
                 row["name"],
-                *(_number(estimate["value"] if estimate else None) for estimate in row["by_category"].values()),
+                *(fixed(estimate["value"] if estimate else None) for estimate in row["by_category"].values()),
             )
             for row in drafting
         ),
@@ -165,7 +166,7 @@ def _against(result: Mapping[str, Any]) -> Section:
         tuple(
             (
                 row["name"],
-                _number(plain[row["name"]]["tokens_per_second"], 1),
+                fixed(plain[row["name"]]["tokens_per_second"], 1),
                 estimate_text(row["own_plain_over_it"]),
             )
             for row in result["against"]
@@ -186,8 +187,8 @@ def _circumstances(result: Mapping[str, Any]) -> Section:
         notes=(
             f"{machine['processor']}, {machine['cores']} cores, {_gigabytes(machine['memory_bytes'])}, "
             f"{machine['system']}",
-            f"threads: {threads}{passed}; load average before {_number(result['load_before'])}, "
-            f"after {_number(result['load_after'])}",
+            f"threads: {threads}{passed}; load average before {fixed(result['load_before'])}, "
+            f"after {fixed(result['load_after'])}",
             f"load time {result['load_seconds']:.2f} s; peak memory {_gigabytes(result['peak_memory_bytes'])}",
             f"{versions}; started {result['started']}",
         ),
@@ -196,11 +197,7 @@ def _circumstances(result: Mapping[str, Any]) -> Section:
 
 def _own_number(row: Mapping[str, Any], name: str) -> str:
     """A figure that only Draftscope's own drafting configurations have."""
-    return _number(row[name]) if row["engine"] == OWN and row["drafter"] != "none" else ""
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "n/a" if value is None else f"{value:.{digits}f}"
+    return fixed(row[name]) if row["engine"] == OWN and row["drafter"] != "none" else ""
 
 
 def _percent(share: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.bar import progress_bar
 from engine.cli.table import table
+from engine.figure_text import size
 from engine.models import catalog
 
 if TYPE_CHECKING:
@@ -72,9 +73,4 @@ def remove(arguments: argparse.Namespace) -> int:
 
 
 def _size(n_bytes: int) -> str:
-    if n_bytes == 0:
-        return "-"
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.1f} {unit}"
-    return f"{n_bytes / 1e3:.0f} kB"
+    return size(n_bytes) if n_bytes else "-"

@@ -14,12 +14,13 @@ from engine.cli.explain import explained
 from engine.cli.joined import joined_text
 from engine.cli.paint import safe
 from engine.cli.runs_filter import add_filters, chosen_runs
-from engine.cli.summary import n_runs, number, summary
+from engine.cli.summary import summary
 from engine.cli.table import table
 from engine.errors import SettingError
 from engine.explain import explain
 from engine.export import runs_csv, steps_csv, tokens_csv, write_csv
 from engine.export_jsonl import run_jsonl
+from engine.figure_text import counted, fixed
 from engine.import_jsonl import lines_of, read_runs
 from engine.store import RunStore, StoredRun
 from engine.values import Event, Step
@@ -76,7 +77,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if chosen:
         print(table(HEAD, map(_row, chosen), right=RIGHT))
     elif runs:
-        print(f"none of {n_runs(len(runs))} is like that; give fewer conditions")
+        print(f"none of {counted(len(runs), 'run')} is like that; give fewer conditions")
     elif not unreadable:
         print("no runs are kept yet: `python -m engine run --save` keeps one, and so does the page")
     return 0
@@ -86,7 +87,7 @@ def _tell_unreadable(unreadable: list[str]) -> None:
     """Say on standard error which runs are left out."""
     if unreadable:
         print(
-            f"{n_runs(len(unreadable))} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
+            f"{counted(len(unreadable), 'run')} cannot be read by this version of Draftscope: {', '.join(unreadable)}; "
             "update it, or delete what you do not need: `python -m engine runs delete ID`",
             file=sys.stderr,
         )
@@ -102,9 +103,9 @@ def _row(run: StoredRun) -> tuple[str, ...]:
         run.spec.rule,
         str(run.spec.draft_length),
         str(record["tokens_generated"]),
-        number(record["acceptance_rate"], 3),
-        number(record["tokens_per_step"], 2),
-        number(record["tokens_per_second"], 1),
+        fixed(record["acceptance_rate"], 3),
+        fixed(record["tokens_per_step"], 2),
+        fixed(record["tokens_per_second"], 1),
         "simulated" if record["simulated"] else "",
         _state(run),
         ", ".join(run.tags),
@@ -172,7 +173,7 @@ def _one_line(value: object) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return number(value, 3) if value is None or isinstance(value, float) else str(value)
+    return fixed(value, 3) if value is None or isinstance(value, float) else str(value)
 
 
 def _indented(text: str) -> str:
@@ -192,13 +193,13 @@ def _export(arguments: argparse.Namespace) -> int:
         lines = runs_csv(runs) if arguments.kind == "runs" else _event_lines(store, runs, arguments.kind)
         write_csv(lines, name, bom=arguments.bom)
     if name != "-":
-        print(f"wrote {n_runs(len(runs))} to {name}", file=sys.stderr)
+        print(f"wrote {counted(len(runs), 'run')} to {name}", file=sys.stderr)
     return 0
 
 
 def _import(arguments: argparse.Namespace) -> int:
     added = RunStore().add(read_runs(lines_of(arguments.file), str(arguments.file)))
-    print(f"imported {n_runs(len(added))}: {', '.join(added)}")
+    print(f"imported {counted(len(added), 'run')}: {', '.join(added)}")
     return 0
 
 

@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from engine.cli.runs_label import AddAction
-from engine.cli.summary import n_runs
 from engine.cli.table import table
-from engine.deleted_runs import KEPT_DAYS, size
+from engine.deleted_runs import KEPT_DAYS
+from engine.figure_text import counted, size
 from engine.store import RunStore
 
 __all__ = ["add_actions"]
@@ -28,13 +28,13 @@ def add_actions(action: AddAction) -> None:
 def _delete(arguments: argparse.Namespace) -> int:
     store = RunStore()
     store.purge()
-    print(f"deleted {n_runs(store.delete(arguments.run_ids))}")
+    print(f"deleted {counted(store.delete(arguments.run_ids), 'run')}")
     print(f"for {KEPT_DAYS} days `python -m engine runs restore ID` takes a run back", file=sys.stderr)
     return 0
 
 
 def _restore(arguments: argparse.Namespace) -> int:
-    print(f"restored {n_runs(RunStore().restore(arguments.run_ids))}")
+    print(f"restored {counted(RunStore().restore(arguments.run_ids), 'run')}")
     return 0
 
 
@@ -61,7 +61,8 @@ def _deleted(arguments: argparse.Namespace) -> int:
 def _purge(arguments: argparse.Namespace) -> int:
     store = RunStore()
     before = store.storage().n_bytes
-    print(f"purged {n_runs(store.purge(kept_days=0))}: {size(max(0, before - store.storage().n_bytes))} given back")
+    purged = counted(store.purge(kept_days=0), "run")
+    print(f"purged {purged}: {size(max(0, before - store.storage().n_bytes))} given back")
     return 0
 
 
@@ -69,7 +70,9 @@ def _storage(arguments: argparse.Namespace) -> int:
     store = RunStore()
     used = store.storage()
     deleted = (
-        f"; {n_runs(used.n_deleted)} more, deleted, with {size(used.deleted_bytes)} of it" if used.n_deleted else ""
+        f"; {counted(used.n_deleted, 'run')} more, deleted, with {size(used.deleted_bytes)} of it"
+        if used.n_deleted
+        else ""
     )
-    print(f"{size(used.n_bytes)} for {n_runs(used.n_runs)}{deleted}\n{store.path}")
+    print(f"{size(used.n_bytes)} for {counted(used.n_runs, 'run')}{deleted}\n{store.path}")
     return 0

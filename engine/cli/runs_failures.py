@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterable
 
 from engine.cli.runs_label import AddAction
-from engine.cli.summary import number
 from engine.cli.table import table
 from engine.failures import failures
+from engine.figure_text import fixed
 from engine.intervals import Rate
 from engine.store import RunStore
 
@@ -40,8 +40,8 @@ def _failures(arguments: argparse.Namespace) -> int:
             repr(row.text),
             row.kind,
             f"{row.rejected} of {row.tested}",
-            number(row.draft_prob, 3),
-            number(row.target_prob, 3),
+            fixed(row.draft_prob, 3),
+            fixed(row.target_prob, 3),
             ", ".join(f"{other.text!r} x {other.times}" for other in row.instead),
         )
         for row in found.proposals[:MOST_SHOWN]
@@ -51,8 +51,8 @@ def _failures(arguments: argparse.Namespace) -> int:
 
 
 def _cells(rate: Rate) -> tuple[str, str, str, str]:
-    interval = f"{number(rate.low, 3)} to {number(rate.high, 3)}" if rate.trials else "n/a"
-    return str(rate.trials), str(rate.successes), number(rate.value, 3), interval
+    interval = f"{fixed(rate.low, 3)} to {fixed(rate.high, 3)}" if rate.trials else "n/a"
+    return str(rate.trials), str(rate.successes), fixed(rate.value, 3), interval
 
 
 def _print(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -5,31 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["backend", "n_runs", "number", "summary"]
+from engine.figure_text import fixed
+
+__all__ = ["backend", "summary"]
 
 TIMES = "draft {draft_seconds:.3f} s, verify {verify_seconds:.3f} s, overhead {overhead_seconds:.3f} s"
-
-
-def number(value: float | None, digits: int = 2, unit: str = "") -> str:
-    """A figure for a reader: "n/a" where it has no denominator.
-
-    Examples
-    --------
-    >>> number(None), number(0.625, 1), number(12.5, 1, " tok/s")
-    ('n/a', '0.6', '12.5 tok/s')
-    """
-    return "n/a" if value is None else f"{value:.{digits}f}{unit}"
-
-
-def n_runs(count: int) -> str:
-    """So many runs, in words.
-
-    Examples
-    --------
-    >>> n_runs(1), n_runs(3)
-    ('1 run', '3 runs')
-    """
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def backend(record: Mapping[str, Any]) -> str:
@@ -52,11 +32,11 @@ def summary(record: Mapping[str, Any]) -> str:
         **({"backend": backend(record)} if record.get("backend") else {}),
         "speculation": record["speculation"],
         "tokens": f"{record['tokens_generated']} emitted in {record['steps']} steps, "
-        f"{number(record['tokens_per_step'])} a step; {_end(record)}",
+        f"{fixed(record['tokens_per_step'])} a step; {_end(record)}",
         "acceptance": f"{record['accepted']} of {record['drafted']} drafted "
-        f"(acceptance rate {number(record['acceptance_rate'], 3)}); "
-        f"per-token acceptance {number(record['per_token_acceptance'], 3)}",
-        f"speed{time}": f"{number(record['tokens_per_second'], 1)} tokens/s after "
+        f"(acceptance rate {fixed(record['acceptance_rate'], 3)}); "
+        f"per-token acceptance {fixed(record['per_token_acceptance'], 3)}",
+        f"speed{time}": f"{fixed(record['tokens_per_second'], 1)} tokens/s after "
         f"{record['prefill_seconds']:.3f} s of prefill; {record['total_time']:.3f} s in all",
         f"time{time}": TIMES.format(**record),
     }
@@ -64,7 +44,7 @@ def summary(record: Mapping[str, Any]) -> str:
         lines["explaining"] = f"{record['probe_seconds']:.3f} s for the probe, in no other time"
     if record.get("logprob_sum") is not None:
         lines["perplexity"] = (
-            f"{number(record['perplexity'])}; log-probability {number(record['logprob_sum'])} in the target's raw law"
+            f"{fixed(record['perplexity'])}; log-probability {fixed(record['logprob_sum'])} in the target's raw law"
         )
     if record["near_ties"]:
         lines["near-ties"] = f"{record['near_ties']} tokens whose logit led by less than rounding may shift"

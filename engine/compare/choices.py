@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -70,6 +70,9 @@ def configurations_from(specs: Sequence[RunSpec], *, most: int = MOST_CONFIGURAT
     >>> specs = [RunSpec(drafter="model"), RunSpec(drafter="ngram", temperature=0.5)]
     >>> [way.name for way in configurations_from(specs)]
     ['plain', 'model 4', 'ngram 4, temperature 0.5']
+    >>> specs = [RunSpec(length_policy=policy) for policy in ("fixed", "cost-aware")]
+    >>> [way.name for way in configurations_from(specs)]
+    ['plain', 'model 4, length policy fixed', 'model 4, length policy cost-aware']
     """
     if not 1 <= len(specs) <= most:
         raise SettingError(f"there are {len(specs)} configurations; compare 1 to {most}, and plain decoding is added")
@@ -78,7 +81,9 @@ def configurations_from(specs: Sequence[RunSpec], *, most: int = MOST_CONFIGURAT
         shared = field.name not in (*OF_A_CONFIGURATION, "drafter", "draft_length", "prompt")
         if shared and any(getattr(spec, field.name) != getattr(base, field.name) for spec in specs):
             raise SettingError(f"the configurations differ in {field.name}; a comparison needs the same in all")
-    ways = [_configuration(spec, base) for spec in specs]
+    racing = len({spec.length_policy for spec in specs if spec.drafter != "none"}) > 1
+    named = {"length_policy"} if racing else set()  # where policies are compared each is named
+    ways = [_configuration(spec, base, named) for spec in specs]
     for place, way in enumerate(ways):
         if way in ways[:place]:
             raise SettingError(f"the configuration {way.name} is there twice; change one of them")
@@ -129,9 +134,12 @@ def spec_from_words(words: str, base: RunSpec) -> RunSpec:
     return replace(base, **changes)
 
 
-def _configuration(spec: RunSpec, base: RunSpec) -> Configuration:
+def _configuration(spec: RunSpec, base: RunSpec, named: Collection[str]) -> Configuration:
+    named = () if spec.drafter == "none" else named
     changes = tuple(
-        (name, getattr(spec, name)) for name in OF_A_CONFIGURATION if getattr(spec, name) != getattr(base, name)
+        (name, getattr(spec, name))
+        for name in OF_A_CONFIGURATION
+        if name in named or getattr(spec, name) != getattr(base, name)
     )
     length = 0 if spec.drafter == "none" else spec.draft_length
     return Configuration(drafter=spec.drafter, draft_length=length, changes=changes)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from engine.bench.verdict import count_text, estimate_text
+from engine.figure_text import counted
 from engine.metrics import NEAR_TIE
 from engine.sampling import Sampling
 
@@ -107,13 +108,13 @@ def judged_text(
     if not n_compared:
         return "not compared", "not compared: no prompt has a run of both"
     if not found:
-        return "same", f"the same text: all ids are equal ({_prompts(n_compared)})"
+        return "same", f"the same text: all ids are equal ({counted(n_compared, 'prompt')})"
     real = [place for place in found if not place["near_tie"]]
     first = (real or found)[0]
     margin = first["margin"]
     lead = "" if margin is None else f", where the best logit of plain decoding led the second by {margin:.2g}"
     place = f"first at token {first['position'] + 1} of prompt {first['prompt']}{lead}"
-    head = f"another text in {len(found)} of {_prompts(n_compared)}, {place}"
+    head = f"another text in {len(found)} of {counted(n_compared, 'prompt')}, {place}"
     if not real:
         return "near-tie", f"{head}: a near-tie (below {NEAR_TIE:g}), which rounding may decide either way"
     known = "a difference" if margin is not None else "one text only ends earlier, or the margin is not known"
@@ -187,7 +188,3 @@ def _calls(cost: float) -> str:
     if cost < 0.01:
         return "less than 0.01 target calls"
     return f"{cost:.{1 if cost >= 0.995 else 2}f} target calls"
-
-
-def _prompts(count: int) -> str:
-    return f"{count} prompt{'s' * (count != 1)}"

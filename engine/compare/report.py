@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.bench.machine import busy_words
 from engine.bench.verdict import estimate_text
+from engine.figure_text import counted, fixed
 
 __all__ = ["text_report"]
 
@@ -33,11 +34,11 @@ def text_report(result: Mapping[str, Any], table: Table) -> str:
             [
                 (
                     row["name"],
-                    _number(row["tokens_per_second"], 1),
+                    fixed(row["tokens_per_second"], 1),
                     estimate_text(row["speed_up"]) if row is not rows[0] else "1",
                     estimate_text(row["speed_up_with_prefill"]) if row is not rows[0] else "1",
-                    _number(row["tokens_per_step"], 2),
-                    _number(row["acceptance_rate"], 2),
+                    fixed(row["tokens_per_step"], 2),
+                    fixed(row["acceptance_rate"], 2),
                 )
                 for row in rows
             ],
@@ -76,8 +77,8 @@ PARTS = ("draft", "verify", "overhead")
 def _head(result: Mapping[str, Any]) -> str:
     settings = result["settings"]
     lines = [
-        f"{settings['target']}, {result['prompts']} prompt{'s' * (result['prompts'] != 1)}, {result['repeats']} "
-        f"repeat{'s' * (result['repeats'] != 1)}, at most {settings['max_tokens']} tokens, "
+        f"{settings['target']}, {counted(result['prompts'], 'prompt')}, "
+        f"{counted(result['repeats'], 'repeat')}, at most {settings['max_tokens']} tokens, "
         f"temperature {settings['temperature']:g}"
     ]
     if result["partial"]:
@@ -114,10 +115,6 @@ def _prediction(name: str, found: Mapping[str, Any], table: Table) -> str:
 
 def _measured(point: Mapping[str, Any]) -> dict[str, Any]:
     return {"value": point["measured"], "low": point["low"], "high": point["high"]}
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "n/a" if value is None else f"{value:.{digits}f}"
 
 
 def _milliseconds(seconds: float | None) -> str:

@@ -15,7 +15,7 @@ from engine.values import Tokens
 __all__ = ["MAX_NODES", "EarlierOutputs", "forget_outputs", "outputs_of"]
 
 MAX_NODES = 200_000
-"""Nodes of one tree, some 200 bytes each: 40 MB when it is full."""
+"""Nodes of one tree, 200 to 300 bytes each: 40 to 60 MB when it is full."""
 
 MOST_TREES = 4
 """Trees that the process keeps: the least recently used goes first."""

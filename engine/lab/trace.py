@@ -113,7 +113,7 @@ class Trace:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to mind of single rules, in sentences."""
-        return tuple(note for rule in self.rules for note in _notes(rule))
+        return (*_other_drafts(self.rules), *(note for rule in self.rules for note in _notes(rule)))
 
     def to_dict(self) -> dict[str, Any]:
         """The trace as plain data."""
@@ -221,15 +221,24 @@ def _summary(
     )
 
 
+def _other_drafts(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
+    """The rules that want argmax drafts, together where they say the same."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for rule in rules:
+        if rule.other_first:
+            found.setdefault((rule.other_first, rule.steps), []).append(rule.name)
+    for (other_first, steps), names in found.items():
+        verb, pronoun, own = ("wants", "it", "its") if len(names) == 1 else ("want", "they", "their")
+        yield (
+            f"{', '.join(names)}: {verb} the draft's most probable tokens, and these were drawn. At {other_first} of "
+            f"{steps} steps {pronoun} would have drafted another first token. What {pronoun} would accept is told for "
+            f"the drafts that are there, {own} bias for the others."
+        )
+
+
 def _notes(rule: RuleOnTrace) -> Iterator[str]:
     if rule.refusal:
         yield f"{rule.name}: could not judge every step; {rule.refusal}."
-    if rule.other_first:
-        yield (
-            f"{rule.name}: wants the draft's most probable tokens, and these were drawn. At {rule.other_first} of "
-            f"{rule.steps} steps it would have drafted another first token. What it accepts is told for the drafts "
-            "that are there, its bias for those that it would have made."
-        )
     if rule.name == GumbelMatch.name and rule.shared_numbers is False:
         yield (
             f"{rule.name}: its drafts would be drawn with the target's own random numbers, and these were not, so that "

@@ -78,7 +78,7 @@ class CostAware(NamedPolicy):
     name = "cost-aware"
     guarantee = (
         "Drafts one more token exactly where its chance of being kept pays for its cost, and none where none pays; "
-        "what it loses by trying is held at 2 % of the time, beyond its first steps."
+        "what it loses by trying is held at 2 % of the time. By real time a seed may give another text each time."
     )
     source = "Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8; after TurboSpec, 2406.14066"
     needs = "the times of a step"

@@ -305,6 +305,22 @@ def test_arrow_keys_go_from_token_to_token_and_from_step_to_step(page, server):
     page.wait_for_function(f"() => !{PANEL}.hidden && {PANEL}.querySelector('.explain-lead')")
 
 
+def test_log_probabilities_are_told_with_the_tokens_and_the_figures(page, server):
+    address, home = server
+    settings = {"repetition_penalty": 1.2, "presence_penalty": 0.5, "min_p": 0.05, "logprobs": "true"}
+    start(page, address, "&".join(["max_tokens=30", *(f"{name}={value}" for name, value in settings.items())]))
+    wait_for_state(page, "finished")
+    run = RunStore(home / "data" / "runs.sqlite").get(page.evaluate(f"() => {LIVE}.dataset.run"))
+    assert {name: str(getattr(run.spec, name)).lower() for name in settings} == {
+        name: str(value) for name, value in settings.items()
+    }
+    perplexity = page.evaluate(f"() => {LIVE}.querySelector('.perplexity').textContent")
+    assert float(perplexity.removeprefix("perplexity ")) == pytest.approx(run.record["perplexity"], rel=0.01)
+    page.locator(".stream .token.recovered").first.click()
+    page.wait_for_function(f"() => {PANEL}.querySelector('.explain-lead')?.textContent.includes('log-probability')")
+    assert page.errors == []
+
+
 def test_a_run_without_a_probe_says_that_alternatives_were_not_recorded(page, server):
     address, _ = server
     start(page, address, "max_tokens=20&seed=4&explain=false")

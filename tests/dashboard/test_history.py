@@ -14,8 +14,8 @@ from dashboard.charts import kinds_chart, positions_chart, runs_chart
 from dashboard.frames import kinds_frame, pairs_frame, positions_frame, proposals_frame, runs_frame
 from dashboard.views.exports import export_menu, run_exports
 from engine import RunSpec, RunStore, build, measure
-from engine.deleted_runs import size
 from engine.failures import failures
+from engine.figure_text import size
 from engine.run_labels import MOST_TAGS
 from engine.side_by_side import setting_pairs
 from tests.dashboard.test_pages import SCRIPT

@@ -10,6 +10,7 @@ import pytest
 from dashboard.components.live import SCRIPTS, asset
 from dashboard.html_file import html_file
 from engine import Finished, RunSpec, RunStore, Started, Step, Tally, build
+from engine.explain import explain
 from engine.values import Decision, Drafted
 from tests.dashboard.test_browser import browser, page, tokens_of
 from tests.engine.sample_events import sample_events
@@ -244,6 +245,44 @@ def test_what_the_naive_rule_tests_is_not_called_a_probability(opened):
     page.wait_for_selector(".explain .alternatives")
     heads = page.locator(".explain-positions th").all_inner_texts()
     assert "the rule's test" in [head.lower() for head in heads]
+
+
+@pytest.mark.browser
+def test_a_token_that_block_keeps_in_spite_of_its_own_test_says_so(opened):
+    spec = RunSpec(
+        prompt="The draft",
+        max_tokens=120,
+        seed=4,
+        probe=4,
+        rule="block",
+        draft_length=6,
+        temperature=1.0,
+        agreement=-0.2,
+    )
+    events = list(build(spec).events())
+    step, decision = next(
+        (step, decision)
+        for step in events if isinstance(step, Step)
+        for decision in step.decisions
+        if decision.outcome == "accepted" and decision.draw >= decision.accept_prob
+    )  # fmt: skip
+    page = opened(html_file(saved(spec, events), events))
+    token = page.locator(f".stream .token.accepted[data-step='{step.index}'][data-position='{decision.position}']")
+    token.hover()
+    page.get_by_text("Kept for the sake of a token behind it").wait_for()
+    token.click()
+    row = page.locator(f".explain-positions tr[data-position='{decision.position}']")
+    assert "≥" in row.locator(".draw-number").first.inner_text()
+    assert row.locator(".draw-line").first.get_attribute("aria-label").endswith(": accepted")
+    assert page.get_by_text("It fails, but a token behind it passes").count() == 1
+    signs = {"<": 0, "≥": 0}
+    for told in explain(step, rule="block")["positions"]:
+        if told["draw"] is not None:
+            shown = page.locator(f".explain-positions tr[data-position='{told['position']}'] .draw-number").first
+            sign = "<" if told["draw"] < told["accept_prob"] else "≥"
+            assert sign in shown.inner_text()
+            signs[sign] += 1
+    assert min(signs.values()) > 0
 
 
 @pytest.mark.browser

@@ -69,12 +69,12 @@ class Path:
 class Branching(Noise):
     """Noise whose numbers are not decided yet, by the same keys as the real one's."""
 
-    def uniform(self, position, purpose):
-        key = (position, purpose, self.in_step(position, purpose))
+    def uniform(self, position, purpose, place=0):
+        key = (position, purpose, self.in_step(position, purpose), place)
         return self.numbers.setdefault(key, Undecided(self.path))
 
-    def draw(self, law, position, purpose):
-        number = self.uniform(position, purpose)
+    def draw(self, law, position, purpose, place=0):
+        number = self.uniform(position, purpose, place)
         probs = law.dense(self.vocab_size)
         edges = np.append(0.0, np.cumsum(probs) / probs.sum())
         edges[-1] = 1.0

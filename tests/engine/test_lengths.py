@@ -1,6 +1,7 @@
 """The length policies: what each decides, and that none changes the text at temperature 0."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,3 +196,10 @@ def test_a_policy_of_one_s_own_needs_a_length_only():
             return self.n
 
     assert [step.n_drafted for step in drafted(Alternating(), n_tokens=30)][:4] == [3, 0, 3, 0]
+
+
+def test_the_docs_name_every_policy_and_its_parameters():
+    docs = (Path(__file__).parents[2] / "docs" / "length-policies.md").read_text(encoding="utf-8")
+    for name in POLICIES:
+        (row,) = (line for line in docs.splitlines() if line.startswith(f"| `{name}`"))
+        assert all(f"`{parameter}` {getattr(RunSpec(), parameter):g}" in row for parameter in PARAMETERS.get(name, ()))

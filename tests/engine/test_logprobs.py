@@ -52,7 +52,7 @@ def test_every_token_has_the_log_of_the_targets_raw_law(drafter, rule, sampling)
     target = random_model(2)
     made = {"none": NoDraft(), "model": ModelDrafter(random_model(5), 6), "ngram": PromptLookup(2)}[drafter]
     prompt = [0, 1, 0, 1, 0]
-    settings = {"rule": rule, "sampling": sampling, "lengths": FixedLength(3), "max_tokens": 60, "logprobs": True}
+    settings = {"rule": rule, "sampling": sampling, "lengths": FixedLength(2), "max_tokens": 150, "logprobs": True}
     outcomes, ids = set(), list(prompt)
     for decision in decided_of(decode(target, made, prompt, **settings)):
         if decision.target_token is None:

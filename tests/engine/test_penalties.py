@@ -5,9 +5,17 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.acceptance import ExactRejection, NaiveThreshold
+from engine.acceptance import ExactRejection, NaiveThreshold, TreeDistinct, TreeIndependent, TreeMatch
 from engine.decode import decode
-from engine.drafters import LookupFirst, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling
+from engine.drafters import (
+    LookupFirst,
+    ModelDrafter,
+    NoDraft,
+    PromptLookup,
+    SuffixDecoding,
+    TokenRecycling,
+    TreeDrafter,
+)
 from engine.errors import SettingError
 from engine.lengths import FixedLength
 from engine.models.callable import CallableModel
@@ -243,6 +251,51 @@ def test_greedy_text_with_drafted_repeats_is_the_plain_text(penalties, kind):
     for length in (0, 1, 4, 8):
         settings = {"sampling": greedy(**penalties), "lengths": FixedLength(length), "max_tokens": 40}
         assert text_of(target, drafter, prompt, **settings) == expected
+
+
+TREES = [(TreeIndependent(), "independent"), (TreeDistinct(), "distinct"), (TreeMatch(), "best")]
+
+
+def tree(model, children):
+    return TreeDrafter(model, 6, children=children, width=3, n_nodes=12)
+
+
+@pytest.mark.parametrize(("rule", "children"), TREES, ids=lambda part: getattr(part, "name", part))
+@pytest.mark.parametrize("penalties", PENALTIES, ids=str)
+def test_greedy_text_with_drafted_trees_is_the_plain_text(rule, children, penalties):
+    target, prompt = random_model(1), [0, 1, 2, 0, 1]
+    expected = plain_text(target, prompt, penalties, 30)
+    for drafter in (tree(random_model(3), children), tree(target, children)):
+        settings = {"rule": rule, "sampling": greedy(**penalties), "lengths": FixedLength(4), "max_tokens": 30}
+        assert text_of(target, drafter, prompt, **settings) == expected
+
+
+@pytest.mark.parametrize(("rule", "children"), TREES[:2], ids=lambda part: getattr(part, "name", part))
+def test_a_tree_of_the_target_itself_keeps_the_first_of_all_siblings(rule, children):
+    """A row of a tree has the tokens on the way to it before it, and not its siblings, on both sides."""
+    target = random_model(4)
+    sampling = Sampling(1, repetition_penalty=1.6, frequency_penalty=0.8, presence_penalty=0.5)
+    for seed in range(5):
+        settings = {"rule": rule, "sampling": sampling, "lengths": FixedLength(4), "seed": seed, "max_tokens": 25}
+        events = decode(target, tree(target, children), [0, 3], **settings)
+        outcomes = {each.outcome for step in events if isinstance(step, Step) for each in step.decisions}
+        assert outcomes <= {"accepted", "unreached", "bonus", "plain"}
+
+
+@pytest.mark.parametrize(("rule", "children"), TREES, ids=lambda part: getattr(part, "name", part))
+def test_what_a_tree_emits_has_the_probability_of_its_own_context(rule, children):
+    target, ids = random_model(2), [0]
+    sampling = Sampling(1, repetition_penalty=1.5, presence_penalty=1.0, prompt_length=1)
+    settings = {"rule": rule, "sampling": sampling, "lengths": FixedLength(3), "max_tokens": 40, "logprobs": True}
+    for event in decode(target, tree(random_model(5), children), ids, **settings):
+        for decision in event.decisions if isinstance(event, Step) else ():
+            if decision.target_token is None or decision.discarded:
+                continue
+            row = target.logits(ids)[0]
+            assert decision.emitted_prob == pytest.approx(slow(row, sampling, ids)[decision.target_token])
+            assert decision.logprob == pytest.approx(np.log(slow(row, Sampling(1), ids)[decision.target_token]))
+            ids.append(decision.target_token)
+    assert len(ids) == 41
 
 
 def test_a_lookup_that_repeats_is_refused_where_the_penalty_forbids_it():

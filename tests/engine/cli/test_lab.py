@@ -61,7 +61,7 @@ def test_trace_judges_given_settings_by_every_rule(capsys, tmp_path):
     told = capsys.readouterr().out
     assert all(rule in told for rule in RULES)
     assert "exact (the run's)" in told
-    assert "naive: wants the draft's most probable tokens" in told
+    assert "sample-match, typical, naive: want the draft's most probable tokens" in told
     with file.open(newline="") as lines:
         assert {row["rule"] for row in csv.DictReader(lines)} == set(RULES)
 

@@ -170,3 +170,30 @@ def test_save_keeps_the_run(capsys):
     assert main([*PLAIN, "--save"]) == 0
     [run] = RunStore().runs()
     assert f"saved as run {run.id}" in capsys.readouterr().err
+
+
+def test_log_probabilities_are_in_the_json_and_their_sum_in_the_figures(capsys):
+    settings = ["--logprobs", "--repetition-penalty", "1.3", "--min-p", "0.02", "--arithmetic", "integer"]
+    assert main([*PLAIN, "--json", *settings]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["logprobs"]) == len(record["ids"]) == 12
+    assert record["logprob_sum"] == pytest.approx(sum(record["logprobs"]))
+    assert main([*PLAIN, *settings]) == 0
+    assert f"perplexity        {record['perplexity']:.2f}; log-probability" in capsys.readouterr().out
+    assert main([*PLAIN, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["logprobs"] is None
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--min-p", "nan"], "min_p is nan; it must be a number from 0 to 1"),
+        (["--repetition-penalty", "0"], "repetition_penalty is 0.0; it must be a number above 0"),
+        (["--frequency-penalty=-3"], "frequency_penalty is -3.0; it must be a number from -2 to 2"),
+        (["--presence-penalty", "inf"], "presence_penalty is inf; it must be a number from -2 to 2"),
+        (["--arithmetic", "decimal"], "arithmetic is 'decimal'; it must be float or integer"),
+    ],
+)
+def test_a_law_that_cannot_be_is_refused_in_words(option, words, capsys):
+    assert main([*PLAIN, *option]) == 2
+    assert words in capsys.readouterr().err

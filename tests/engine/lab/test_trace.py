@@ -159,7 +159,8 @@ def test_rules_that_want_other_drafts_say_at_how_many_steps(trace):
     for name in ("sample-match", "typical", "naive"):
         (rule,) = (rule for rule in trace.rules if rule.name == name)
         assert rule.other_first == others > 0
-        assert any(note.startswith(f"{name}: wants the draft's most probable tokens") for note in trace.notes)
+        assert trace.notes[0].startswith("sample-match, typical, naive: want the draft's most probable tokens")
+        assert f"At {others} of {rule.steps} steps" in trace.notes[0]
     assert all(rule.other_first == 0 for rule in trace.rules if rule.name not in ("sample-match", "typical", "naive"))
 
 
