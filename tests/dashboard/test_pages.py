@@ -189,6 +189,20 @@ def test_plain_decoding_has_no_length_policy_to_choose():
     assert "length_policy" not in {box.key for box in app.selectbox}
 
 
+def test_the_shape_of_a_tree_is_asked_for_where_one_can_be_drafted():
+    app = opened()
+    assert not {"tree_width", "tree_nodes"} & {slider.key for slider in app.slider}
+    app.selectbox(key="rule").set_value("tree-distinct").run()
+    app.slider(key="tree_width").set_value(3).run()
+    app.slider(key="tree_nodes").set_value(9)
+    app.button(key="go").click().run()
+    spec = run_of(app).spec
+    assert (spec.rule, spec.tree_width, spec.tree_nodes) == ("tree-distinct", 3, 9)
+    app.selectbox(key="drafter_embedded").set_value("ngram").run()
+    assert "tree_width" not in {slider.key for slider in app.slider}
+    assert any("Only a model drafts trees" in caption.value for caption in app.caption)
+
+
 def test_lenience_of_one_is_said_to_be_lossless():
     app = opened()
     app.selectbox(key="rule").set_value("lenience").run()
