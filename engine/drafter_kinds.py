@@ -43,8 +43,7 @@ WITHOUT_LOGITS = ("ngram", "suffix", "recycling", "eagle+ngram", "eagle+suffix")
 CHOICES = f"{', '.join(DRAFTERS)}, model:NAME, eagle:PATH, eagle+ngram:PATH or eagle+suffix:PATH"
 """What may be chosen, in words."""
 
-
-TREES = ("model",)
+TREES = ("early-exit", "model")
 """The kinds that can draft a tree, for a rule that takes trees."""
 
 
@@ -98,14 +97,18 @@ def make_drafter(
         case "recycling":
             return TokenRecycling()
         case "early-exit":
-            return ModelDrafter(_early_exit(spec, loaded.model), loaded.model.vocab_size)
+            return _drafting(spec, _early_exit(spec, loaded.model), loaded.model.vocab_size)
         case "eagle+ngram":
             return eagle_and_lookup(spec.target, loaded.model, name, spec.ngram_max, spec.ngram_match)
         case "eagle+suffix":
             return eagle_and_suffix(spec.target, loaded.model, name, _suffix(spec, outputs))
     if kind == "eagle" or (not name and loaded.partner is None and has_shipped_head(spec.target)):
         return eagle(spec.target, loaded.model, name)
-    model, vocab_size = _draft_model(spec, loaded, name, progress), loaded.model.vocab_size
+    return _drafting(spec, _draft_model(spec, loaded, name, progress), loaded.model.vocab_size)
+
+
+def _drafting(spec: RunSpec, model: Model, vocab_size: int) -> ModelDrafter | TreeDrafter:
+    """A model that drafts: a tree, if the rule takes one."""
     children = children_of(RULES[spec.rule](spec))
     if spec.tree_width == 1 or children is None:
         return ModelDrafter(model, vocab_size)

@@ -109,7 +109,7 @@ class Choice:
         numbers instead.
     target_entropy, draft_entropy : float or None
         In nats; None where nothing was drafted. In a tree, where several guesses were refused here, the
-        draft's law is that of the last, and the residual is what all of them leave.
+        draft's law is that of the first, and the residual is what all of them leave.
     total_variation : float or None
         Half the sum of the absolute differences of target and draft, 0 to 1. The exact rule refuses a
         guess that is drawn from the draft's law with just this probability.

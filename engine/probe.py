@@ -90,13 +90,13 @@ class Probe:
         row, deciding = verdict.last_kept + 1, verdict.deciding
         position = len(draft.tokens) if deciding is None else deciding
         target = rows.law(row)
-        guess = None if deciding is None else draft.laws[deciding]
+        siblings = [] if deciding is None else children(draft.links)[row]
+        guess = draft.laws[siblings[0]] if siblings else None  # not yet without those that were refused
         left = None if guess is None else verdict.law or residual(target, guess)
         source: Source = "target" if left is None else self._replacement
         drawn_from = target if source == "target" else left if source else None
         on_a_line = drawn_from is not None and not isinstance(noise, SharedGumbels)
         behind = tuple(draft.tokens[place] for place in before)
-        siblings = [] if deciding is None else children(draft.links)[row]
         guesses = [draft.tokens[sibling] for sibling in siblings]
         tokens = self._alternatives(row, guesses, rows, verdict.token, [target, guess, left])
         target_probs, draft_probs, residual_probs = (

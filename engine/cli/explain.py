@@ -25,10 +25,15 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"step {told['step'] + 1}, behind {told['context_length']} tokens" + (
         f": {told['note']}" if told["note"] else ""
     )
+    aside = [position for position in told["positions"] if _is_aside(position)]
     for position in told["positions"]:
-        yield ""
-        yield f"{position['position'] + 1}. {_tokens(position)}"
-        yield _wrapped(position["words"])
+        if position not in aside:
+            yield ""
+            yield f"{position['position'] + 1}. {_tokens(position)}{_behind(position)}"
+            yield _wrapped(position["words"])
+    if aside:
+        yield from ("", f"on branches of the tree that were not gone down, so that nobody judged them ({len(aside)}):")
+        yield _wrapped(", ".join(f"{position['position'] + 1} {_drafted(position)}" for position in aside))
         if position["logprob_words"]:
             yield _wrapped(position["logprob_words"])
     choice = told["choice"]
@@ -50,6 +55,20 @@ def _tokens(position: Mapping[str, Any]) -> str:
     )
     outcome = position["outcome"] + (", then discarded" if position["discarded"] else "")
     return f"{drafted or given} {outcome}" + (f", {given} in its place" if position["outcome"] == "rejected" else "")
+
+
+def _is_aside(position: Mapping[str, Any]) -> bool:
+    return position["outcome"] == "unreached" and position["parent"] is not None
+
+
+def _behind(position: Mapping[str, Any]) -> str:
+    """Which token of a tree it stands behind."""
+    parent = position["parent"]
+    return "" if parent is None or parent < 0 else f", behind {parent + 1}"
+
+
+def _drafted(position: Mapping[str, Any]) -> str:
+    return quoted(position["draft_text"], position["draft_token"])
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -40,9 +40,14 @@ def legend() -> str:
 
 
 def painted(decisions: Iterable[Decision]) -> str:
-    """The tokens of a step as they are shown, styled by outcome; what was not emitted among them."""
+    """The tokens of a step as they are shown, styled by outcome; what was not emitted among them.
+
+    Of a tree only what was judged: a terminal has no room for the branches that were not taken.
+    """
     spans, recovered = "", ""
     for decision in decisions:
+        if decision.outcome == "unreached" and decision.parent is not None:
+            continue
         style = "discarded" if decision.discarded else decision.outcome
         if decision.outcome in NOT_KEPT:
             spans += _styled(decision.draft_text, decision.outcome)

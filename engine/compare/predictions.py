@@ -16,6 +16,8 @@ Rows = list[Mapping[str, Any]]
 def families_of(result: Mapping[str, Any]) -> dict[str, Rows]:
     """The rows that draft, together where they differ in nothing but the draft length; named by what they share.
 
+    Rows of trees are left out: the sum knows one draft token a place.
+
     Examples
     --------
     >>> row = {"name": "ngram 2", "drafter": "ngram", "draft_length": 2, "steps": 3, "per_token_acceptance": 0.5}
@@ -24,10 +26,23 @@ def families_of(result: Mapping[str, Any]) -> dict[str, Rows]:
     """
     families: dict[str, Rows] = {}
     for row in result["configurations"]:
-        if row["draft_length"] and row["steps"] and row["per_token_acceptance"] is not None:
+        drafts = row["draft_length"] and row["steps"] and row["per_token_acceptance"] is not None
+        if drafts and not _of_trees(row):
             name = row["name"].replace(f"{row['drafter']} {row['draft_length']}", row["drafter"], 1)
             families.setdefault(name, []).append(row)
     return families
+
+
+def _of_trees(row: Mapping[str, Any]) -> bool:
+    """Whether more tokens were drafted than places, which siblings share.
+
+    Examples
+    --------
+    >>> _of_trees({"drafted": 7, "drafted_at": [4, 3]}), _of_trees({"drafted": 12, "drafted_at": [4, 3]})
+    (False, True)
+    """
+    at = row.get("drafted_at")
+    return at is not None and row["drafted"] > sum(at)
 
 
 def family_prediction(rows: Rows, costs: Costs, **supposed: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.acceptance.tree import Children
-from engine.laws import top
+from engine.laws import highest, top
 from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Sparse
 
 __all__ = ["siblings"]
@@ -45,7 +45,7 @@ def siblings(law: Law, n: int, how: Children, *, noise: Noise, position: int, pl
     possible = np.flatnonzero(law.probs)
     # The largest of log(prob) + Gumbel is the shortest of exponential times over prob: Gumbel = -log(time).
     times = -np.log1p(-noise.uniforms(len(possible), position, Purpose.DRAFT, place)) / law.probs[possible]
-    best = possible[np.argsort(times, kind="stable")[:n]]
+    best = possible[highest(-times, n)]
     drawn: list[tuple[int, Law]] = []
     for index in best:  # of the row of probabilities
         drawn.append((int(law.tokens[index]) if isinstance(law, Sparse) else int(index), law))

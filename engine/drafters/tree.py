@@ -83,6 +83,7 @@ class TreeDrafter:
     --------
     A draft that gives .6 to the next number, .3 to the one after it:
 
+    >>> import numpy as np
     >>> from engine.models.callable import CallableModel
     >>> rows = np.log(np.array([[0.04, 0.6, 0.3, 0.03, 0.03]]))
     >>> counting = CallableModel(lambda ids: np.roll(rows[0], ids[-1]), vocab_size=5)

@@ -107,7 +107,7 @@ def tokens_of(events):
         if isinstance(event, Step):
             recovered = []
             for decision in event.decisions:
-                drafted = decision.outcome in ("rejected", "unreached")
+                drafted = decision.outcome in ("rejected", "declined", "unreached")
                 token = decision.draft_token if drafted else decision.target_token
                 yield [event.index, decision.position, decision.outcome, token]
                 if decision.outcome == "rejected":
@@ -124,6 +124,34 @@ def test_the_coloured_tokens_are_the_engines_events(page, server):
     assert shown == list(tokens_of(RunStore(home / "data" / "runs.sqlite").events(run_id)))
     assert shown == list(tokens_of(build(RunSpec(prompt="The draft model", max_tokens=120, seed=4)).events()))
     assert {outcome for _, _, outcome, _ in shown} >= {"accepted", "rejected", "unreached", "recovered", "bonus"}
+    assert page.errors == []
+
+
+def test_a_tree_is_shown_as_columns_of_siblings(page, server):
+    address, _ = server
+    start(page, address, "max_tokens=60&seed=4&rule=tree-match&tree_width=3&temperature=0.7")
+    wait_for_state(page, "finished")
+    spec = RunSpec(prompt="The draft model", max_tokens=60, seed=4, rule="tree-match", tree_width=3)
+    steps = [event for event in build(spec).events() if isinstance(event, Step)]
+    shown = sorted(page.evaluate(TOKENS))
+    assert shown == sorted(list(token) for token in tokens_of(steps))
+    assert {outcome for _, _, outcome, _ in shown} >= {"accepted", "declined", "rejected", "unreached", "recovered"}
+    # what can be read along the top is the text, in its order; what hangs below is none of it
+    read = page.evaluate(
+        f"() => [...{LIVE}.querySelectorAll('.stream .token')]"
+        ".filter(({dataset}) => !['rejected', 'declined', 'unreached'].includes(dataset.outcome))"
+        ".map(({dataset}) => Number(dataset.token))"
+    )
+    assert read == [token for step in steps for token in step.emitted]
+    page.locator(".stream .token.declined").first.click()
+    page.wait_for_selector(".explain-positions.of-a-tree")
+    chosen = page.locator(".explain-positions tr.chosen")
+    assert chosen.get_attribute("data-outcome") == "declined"
+    assert "declined" in chosen.inner_text()
+    page.locator(".fork-more").first.click()
+    assert page.locator(".stream .step.open .aside").first.is_visible()
+    page.get_by_label("Show rejected").uncheck()
+    assert not page.locator(".stream .token.declined").first.is_visible()
     assert page.errors == []
 
 

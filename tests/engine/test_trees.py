@@ -9,6 +9,8 @@ import pytest
 
 from engine.acceptance import ExactRejection, TreeDistinct, TreeIndependent, TreeMatch
 from engine.build import build
+from engine.cli.explain import explained
+from engine.cli.paint import painted
 from engine.decode import decode
 from engine.drafters import ModelDrafter, NoDraft, TreeDrafter
 from engine.errors import RunFileError, SettingError
@@ -335,3 +337,22 @@ def test_no_draft_has_no_depth():
     loaded = load_markov()
     *_, step, _ = decode(loaded.model, NoDraft(), loaded.tokenizer.encode("The draft"), max_tokens=1)
     assert (step.depth, step.parents) == (0, None)
+
+
+# ---- in a terminal ----
+
+
+def test_a_terminal_shows_what_was_judged():
+    _, step = one_step(tree("xabycd", (-1, -1, 1, 1, 2, 2)), "abdz")
+    shown = painted(step.decisions)
+    assert "y" not in shown
+    assert [shown.index(letter) for letter in "xabcdz"] == sorted(shown.index(letter) for letter in "xabcdz")
+
+
+def test_a_step_in_a_terminal_names_the_guesses_that_nobody_judged_in_one_line():
+    _, step = one_step(tree("xabycd", (-1, -1, 1, 1, 2, 2)), "abdz")
+    text = explained(explain(step, rule="tree-match"))
+    assert "1. “x” declined\n" in text
+    assert "3. “b” accepted, behind 2\n" in text
+    assert "7. “z” bonus, behind 6\n" in text
+    assert "on branches of the tree that were not gone down, so that nobody judged them (1):\n   4 “y”" in text

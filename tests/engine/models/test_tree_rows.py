@@ -13,6 +13,7 @@ from engine.models.callable import CallableModel
 from engine.models.gguf_loader import load_gguf
 from engine.models.markov import load_markov
 from engine.models.noisy import load_noisy
+from engine.models.onnx_backend import OnnxTransformer
 from engine.models.tree_rows import rows_by_branch, tree_rows
 from engine.tree import branch, chain, depths
 from tests.engine.models.test_transformer import IDS, KINDS
@@ -201,3 +202,65 @@ def test_rows_of_the_real_model_equal_node_by_node_calls(smollm2) -> None:  # ty
         way = ways[-1]
         after = [*context, *way, 99]
         assert np.abs(model.logits(after) - plain.logits(after)).max() < 1e-4
+
+
+# ---- compiled ----
+
+COMPILED = {
+    "llama": Tiny(head_dim=16, n_rope_dims=16, context_length=200),
+    "qwen3": Tiny(family="qwen3", head_dim=16, n_rope_dims=16, context_length=200),
+}
+
+
+@pytest.fixture(params=COMPILED)
+def compiled(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnnxTransformer:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setenv("DRAFTSCOPE_HOME", str(tmp_path / "home"))
+    model = load_gguf(write(tmp_path / "tiny.gguf", COMPILED[request.param]), backend="ort").model
+    assert isinstance(model, OnnxTransformer)
+    return model
+
+
+def test_compiled_rows_of_one_pass_equal_node_by_node_calls(compiled: OnnxTransformer) -> None:
+    rng = np.random.default_rng(5)
+    for n in (1, 2, 7, 20, 31, 32):
+        model = compiled.fork(exact_rows=False)
+        context = IDS[: int(rng.integers(1, 60))]
+        tokens, parents = random_tree(rng, n, model.vocab_size)
+        rows = model.tree_logits(context, tokens, parents)
+        assert rows.shape == (n + 1, model.vocab_size)
+        assert np.abs(rows - node_by_node(model, context, tokens, parents)).max() < 1e-4
+
+
+def test_compiled_rows_that_are_to_be_exact_are_those_of_plain_calls(compiled: OnnxTransformer) -> None:
+    model = compiled.fork(exact_rows=True)
+    tokens, parents = random_tree(np.random.default_rng(8), 12, model.vocab_size)
+    rows = model.tree_logits(IDS[:40], tokens, parents)
+    np.testing.assert_array_equal(rows, node_by_node(model, IDS[:40], tokens, parents))
+
+
+def test_what_follows_a_compiled_tree_is_as_from_scratch(compiled: OnnxTransformer) -> None:
+    model = compiled.fork(exact_rows=False)
+    rng = np.random.default_rng(2)
+    model.hidden(IDS[:2], 1, (0, 1))
+    context = IDS[:30]
+    for turn in range(30):
+        tokens, parents = random_tree(rng, int(rng.integers(1, 12)), model.vocab_size)
+        model.tree_logits(context, tokens, parents)
+        if turn % 4 == 3:
+            early = model.early_logits([*context, 5], 1, 1)
+            assert np.abs(early - model.fork().early_logits([*context, 5], 1, 1)).max() < 1e-4
+        way = [tokens[place] for place in branch(parents, int(rng.integers(-1, len(tokens))))]
+        context = [*context, *way, *rng.integers(0, model.vocab_size, 1).tolist()]
+        if len(context) > 120:
+            context = IDS[:7]
+        found, fresh = model.hidden(context, 2, (0, 1)), model.fork().hidden(context, 2, (0, 1))
+        assert np.abs(found - fresh).max() < 1e-4
+        assert np.abs(model.logits(context) - model.fork().logits(context)).max() < 1e-4
+
+
+def test_compiled_tree_without_room_behind_the_context_is_run_branch_by_branch(compiled: OnnxTransformer) -> None:
+    model = compiled.fork(exact_rows=False)
+    context = [*IDS[:195]]
+    rows = model.tree_logits(context, [1, 2, 3, 4, 5, 6], [-1] * 6)
+    assert np.abs(rows - node_by_node(model, context, [1, 2, 3, 4, 5, 6], [-1] * 6)).max() < 1e-4
