@@ -263,10 +263,8 @@ def _not_looked_at(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
     """The rules whose biases are not known to the last digit."""
     found = [rule for rule in rules if rule.bias_unknown]
     if found:
-        yield (
-            f"{', '.join(rule.name for rule in found)}: bias known to within "
-            f"{max(rule.bias_unknown for rule in found):.2g}, the probability of the first tokens that were not looked at."
-        )
+        names, unknown = ", ".join(rule.name for rule in found), max(rule.bias_unknown for rule in found)
+        yield f"{names}: bias known to within {unknown:.2g}, the probability of first tokens that were not looked at."
 
 
 def _check_same(emitted: Sequence[int], ids: Sequence[int], *, ended: bool = False) -> None:
