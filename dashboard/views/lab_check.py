@@ -55,7 +55,7 @@ def check_tab(chosen: Settings) -> None:
             key="check_go",
             disabled=going or not embedded or bool(chosen.trouble),
         )
-    st.caption(_about(spec))
+    st.caption(plain(_about(spec)))
     if chosen.trouble:
         error_box(chosen.trouble)
     if go:
@@ -72,7 +72,7 @@ def check_tab(chosen: Settings) -> None:
 
 
 def _about(spec: RunSpec) -> str:
-    return plain(
+    return (
         f"rule {spec.rule}, drafter {spec.drafter}, draft length {spec.draft_length}, temperature "
         f"{spec.temperature:g}, seeds from {spec.seed} on"
     )
@@ -106,10 +106,7 @@ def _show(current: LabWork) -> None:
             f"PARTIAL: {result.runs} of {result.runs_planned} runs", icon=":material/incomplete_circle:", color="orange"
         )
     _conclusion(result)
-    st.caption(
-        f"{current.words}: {result.runs:,} runs, {result.steps:,} steps, {result.accepted:,} of {result.drafted:,} "
-        f"drafted tokens accepted; {len(result.cells)} cells"
-    )
+    st.caption(plain(f"{current.words}: {result.about}"))
     st.plotly_chart(check_chart(result.cells), key="check_chart")
     with st.expander("All cells"):
         st.dataframe(
@@ -134,11 +131,9 @@ def _show(current: LabWork) -> None:
 
 
 def _conclusion(result: CheckResult) -> None:
-    statistic = "infinite" if result.statistic is None else f"{result.statistic:.2f}"
-    words = f"{result.sentence} Chi-square {statistic}, {result.degrees} degrees of freedom."
     if result.conclusion == "differs":
-        error_box(words, ":material/block:")
+        error_box(result.sentence, ":material/block:")
     elif result.conclusion == "weak sign":
-        warning_box(words, ":material/question_mark:")
+        warning_box(result.sentence, ":material/question_mark:")
     else:
-        st.success(plain(words), icon=":material/check_circle:")
+        st.success(plain(result.sentence), icon=":material/check_circle:")

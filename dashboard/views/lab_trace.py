@@ -113,12 +113,7 @@ def _show(current: LabWork) -> None:
         return
     trace: Trace | None = work.result
     assert trace is not None
-    st.caption(
-        plain(
-            f"{current.words}: {trace.tokens} tokens in {len(trace.steps)} steps by the rule {trace.rule}, "
-            f"drafter {trace.drafter}"
-        )
-    )
+    st.caption(plain(f"{current.words}: {trace.about}"))
     if trace.partial:
         st.badge("PARTIAL: stopped before its end", icon=":material/incomplete_circle:", color="orange")
     st.dataframe(

@@ -13,6 +13,7 @@ from engine.cli.run import add_settings, interrupt, spec_of
 from engine.cli.table import table
 from engine.csv_text import check_csv, write_csv
 from engine.errors import SettingError
+from engine.figure_text import fixed
 from engine.lab.cases import CASES
 from engine.lab.check import CheckedCell, statistical_check
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS
@@ -119,7 +120,7 @@ def _trace(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
     elif arguments.csv != "-":
-        print(f"{found.tokens} tokens in {len(found.steps)} steps by the rule {found.rule}, drafter {found.drafter}\n")
+        print(f"{found.about}\n")
         head = ("rule", "", "accepted", "of drafted", "tokens per step", "expected", "mean bias", "largest bias")
         print(table(head, [_rule_row(rule) for rule in found.rules], right=set(head[2:])))
         print("".join(f"\n{note}" for note in found.notes), end="\n" if found.notes else "")
@@ -133,7 +134,7 @@ def _rule_row(rule: RuleOnTrace) -> tuple[str, ...]:
         "lossless" if rule.lossless else "lossy",
         str(rule.accepted),
         str(rule.drafted),
-        *("n/a" if number is None else f"{number:.4f}" for number in numbers),
+        *(fixed(number, 4) for number in numbers),
     )
 
 
@@ -147,9 +148,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
         return code
-    statistic = "infinite" if found.statistic is None else f"{found.statistic:.2f}"
-    print(f"{found.sentence}\n{found.runs} runs, {len(found.cells)} cells, chi-square {statistic}, "
-          f"{found.degrees} degrees of freedom\n")  # fmt: skip
+    print(f"{found.sentence}\n{found.about}\n")
     cells = [*found.cells[: MOST_CELLS - 1], *found.cells[-1:]] if len(found.cells) > MOST_CELLS else found.cells
     print(table(("begins with", "expected", "observed"), map(_cell_row, cells), right={"expected", "observed"}))
     return code

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from engine.build import BuiltRun, build
 from engine.errors import DraftscopeError, SettingError
+from engine.figure_text import counted, fixed
 from engine.lab.chi_square import LEAST_EXPECTED, ChiSquare, chi_square
 from engine.lab.exact_law import Cell, law_cells
 from engine.models.base import LoadedModel
@@ -98,6 +99,16 @@ class CheckResult:
     drafter: str
     lossless: bool
     seed: int
+
+    @property
+    def about(self) -> str:
+        """What was counted and tested, in words."""
+        statistic = "infinite" if self.statistic is None else fixed(self.statistic)
+        return (
+            f"{counted(self.runs, 'run')}, {counted(self.steps, 'step')}, {self.accepted} of {self.drafted} drafted "
+            f"tokens accepted; {counted(len(self.cells), 'cell')}, chi-square {statistic} with "
+            f"{counted(self.degrees, 'degree')} of freedom"
+        )
 
     @property
     def partial(self) -> bool:
@@ -259,7 +270,7 @@ def _check_size(loaded: LoadedModel) -> None:
 
 def _sentence(test: ChiSquare, conclusion: Conclusion, observed: list[int], *, lossless: bool) -> str:
     if test.statistic == float("inf"):
-        return f"Differs: {observed[-1]} runs began in a way that the target never does."
+        return f"Differs: {counted(observed[-1], 'run')} began in a way that the target never does."
     if test.degrees == 0:
         return "Nothing can differ: the law has one outcome at these settings, and every run gave it."
     p_value = f"p = {test.p_value:.2g}" if test.p_value >= 1e-9 else "p < 1e-9"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.figure_text import counted, fixed
 from engine.lab.enumerate import Proposal, StepLaw, enumerate_step
 from engine.lab.small_pair import SmallPair
 from engine.rules import RULES
@@ -33,7 +34,7 @@ class Figure:
     @property
     def text(self) -> str:
         """The number with four digits behind the point."""
-        return f"{self.value:.4f}"
+        return fixed(self.value, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _figures(step: StepLaw) -> tuple[Figure, ...]:
     return (
         Figure("distance_first", "Distance, first token", _clean(step.distance(1)),
                "total variation; 0 is the target's law"),
-        Figure("distance_all", f"Distance, {n_tokens} tokens", _clean(step.distance(n_tokens)),
+        Figure("distance_all", f"Distance, {counted(n_tokens, 'token')}", _clean(step.distance(n_tokens)),
                "of all tokens that a step can emit"),
         Figure("expected_accepted", "Accepted a step", step.expected_accepted,
                f"expected, of {step.draft_length} drafted"),
@@ -143,16 +144,13 @@ def _tables(step: StepLaw, pair: SmallPair) -> tuple[SmallTable, ...]:
     by_position = SmallTable(
         "Acceptance by position",
         ("position", "kept, with all before", "kept, if reached"),
-        tuple(
-            (str(place), f"{survival:.4f}", "n/a" if conditional is None else f"{conditional:.4f}")
-            for place, survival, conditional in places
-        ),
+        tuple((str(place), fixed(survival, 4), fixed(conditional, 4)) for place, survival, conditional in places),
     )
     lengths = range(1, step.draft_length + 2)
     by_length = SmallTable(
         "Distance of the first n tokens",
         ("n", "total variation"),
-        tuple((str(n), f"{_clean(step.distance(n)):.4f}") for n in lengths),
+        tuple((str(n), fixed(_clean(step.distance(n)), 4)) for n in lengths),
     )
     return (by_position, by_length, _furthest(step, pair))
 
@@ -167,8 +165,8 @@ def _furthest(step: StepLaw, pair: SmallPair) -> SmallTable:
         tuple(
             (
                 " ".join(pair.names[token] for token in tokens),
-                f"{step.output[tokens]:.4f}",
-                f"{step.target[tokens]:.4f}",
+                fixed(step.output[tokens], 4),
+                fixed(step.target[tokens], 4),
             )
             for tokens in order[:MOST_SEQUENCES]
             if off[tokens] > SAME
@@ -179,14 +177,16 @@ def _furthest(step: StepLaw, pair: SmallPair) -> SmallTable:
 def _sentence(step: StepLaw, same: bool, *, lossless: bool) -> str:
     n_tokens = step.draft_length + 1
     if same and lossless:
-        return f"Lossless: what comes out has exactly the target's law, over all {n_tokens} tokens."
+        return f"Lossless: what comes out has exactly the target's law, of {counted(n_tokens, 'token')}."
     if same:
         return (
             "Here what comes out has the target's law. The rule does not promise that: with other laws it has another."
         )
-    words = f"Not the target's law: the distance is {step.distance(n_tokens):.4f} over {n_tokens} tokens"
+    words = (
+        f"Not the target's law: the distance is {fixed(step.distance(n_tokens), 4)} over {counted(n_tokens, 'token')}"
+    )
     if step.distance(1) > SAME:
-        words += f", {step.distance(1):.4f} for the first"
+        words += f", {fixed(step.distance(1), 4)} for the first"
     if lossless:
         words += ". The rule would be lossless, but it is told another law than the one that the draft was made by"
     return f"{words}."

@@ -20,6 +20,7 @@ from engine.build import build
 from engine.csv_text import csv_line
 from engine.drafters.tree import TreeDrafter
 from engine.errors import DraftscopeError, RunDiffers, SettingError
+from engine.figure_text import counted
 from engine.gumbels import SharedGumbels
 from engine.lab.cases import CHAIN_RULES
 from engine.lab.watcher import Judged, TraceStep, Watcher
@@ -111,6 +112,12 @@ class Trace:
     partial: bool
     rules: tuple[RuleOnTrace, ...]
     steps: tuple[TraceStep, ...]
+
+    @property
+    def about(self) -> str:
+        """What was judged, in words."""
+        length = f"{counted(self.tokens, 'token')} in {counted(len(self.steps), 'step')}"
+        return f"{length} by the rule {self.rule}, drafter {self.drafter}"
 
     @property
     def notes(self) -> tuple[str, ...]:
