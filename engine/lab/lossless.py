@@ -177,7 +177,7 @@ def _furthest(step: StepLaw, pair: SmallPair) -> SmallTable:
 def _sentence(step: StepLaw, same: bool, *, lossless: bool) -> str:
     n_tokens = step.draft_length + 1
     if same and lossless:
-        return f"Lossless: what comes out has exactly the target's law, of {counted(n_tokens, 'token')}."
+        return f"Lossless: what comes out has exactly the target's law, over {counted(n_tokens, 'token')}."
     if same:
         return (
             "Here what comes out has the target's law. The rule does not promise that: with other laws it has another."
