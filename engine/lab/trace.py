@@ -115,7 +115,8 @@ class Trace:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to mind of single rules, in sentences."""
-        return (*_other_drafts(self.rules), *(note for rule in self.rules for note in _notes(rule)))
+        single = (note for rule in self.rules for note in _notes(rule))
+        return (*_other_drafts(self.rules), *single, *_not_looked_at(self.rules))
 
     def to_dict(self) -> dict[str, Any]:
         """The trace as plain data."""
@@ -256,11 +257,14 @@ def _notes(rule: RuleOnTrace) -> Iterator[str]:
             f"{rule.name}: these drafts were drawn with the target's own random numbers, so that with the run's draws "
             f"it accepts as {GumbelMatch.name} does. Its expected tokens are those of draws of its own."
         )
-    if rule.bias_unknown:
-        yield (
-            f"{rule.name}: its bias is known to within {rule.bias_unknown:.2g}, the probability of the first tokens "
-            "that were not looked at."
-        )
+
+
+def _not_looked_at(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
+    """The rules whose biases are not known to the last digit."""
+    found = [rule for rule in rules if rule.bias_unknown]
+    if found:
+        names, unknown = ", ".join(rule.name for rule in found), max(rule.bias_unknown for rule in found)
+        yield f"{names}: bias known to within {unknown:.2g}, the probability of first tokens that were not looked at."
 
 
 def _check_same(emitted: Sequence[int], ids: Sequence[int], *, ended: bool = False) -> None:
