@@ -51,7 +51,7 @@ ARROWS = {
     "engine.spec": ("acceptance", "drafters", "errors", "lengths", "sampling"),
     "engine.rules": ("acceptance", "spec"),
     "engine.policies": ("lengths", "spec"),
-    "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "models", "rules", "spec"),
+    "engine.drafter_kinds": ("acceptance", "drafters", "errors", "heads", "lengths", "models", "rules", "spec"),
     "engine.build": (
         "acceptance", "decode", "drafter_kinds", "drafters", "errors", "lengths", "models", "policies", "probe",
         "rules", "sampling", "spec", "stopping", "values",
