@@ -229,7 +229,7 @@ class Wandering(TreeMatch):
 
 def test_a_rule_that_does_not_walk_down_the_tree_is_refused():
     *_, finished = decode(random_model(1, 26), Proposing(tree("ab", (-1, -1))), [0], rule=Wandering(), sampling=GREEDY)
-    assert "step 0: the rule tree-match tested" in finished.error
+    assert "step 1: the rule tree-match tested" in finished.error
     assert "(those at" in finished.error
 
 
