@@ -174,7 +174,7 @@ class LiveRace:
 
     def __init__(self, settings: CompareSettings, words: str) -> None:
         self.words = words
-        self.work: Work[dict[str, Any]] = Work(self._race, "race")
+        self.work: Work[dict[str, Any]] = Work(self._race, "race", stopped=STOPPED)
         self._settings = settings
 
     def _race(self, work: Work[dict[str, Any]]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def check_chart(cells: Sequence[CheckedCell]) -> go.Figure:
 
 
 def accepted_chart(trace: Trace) -> go.Figure:
-    """What each rule accepts at each step: a row for a rule, a column for a step, the number in its colour."""
+    """What each rule accepts at each step: a row for a rule, a column for a step; 0 is left blank."""
     names = [rule.name for rule in trace.rules]
     judged = [[step.judged.get(name) for step in trace.steps] for name in names]
     figure = go.Figure(
@@ -69,10 +69,10 @@ def accepted_chart(trace: Trace) -> go.Figure:
             x=[step.index + 1 for step in trace.steps],
             y=names,
             z=[[one and one.accepted for one in row] for row in judged],
-            text=[["" if one is None else str(one.accepted) for one in row] for row in judged],
+            text=[[str(one.accepted) if one and one.accepted else "" for one in row] for row in judged],
             texttemplate="%{text}" if len(trace.steps) <= MOST_NUMBERS else None,
             customdata=[[step.drafted for step in trace.steps] for _ in names],
-            colorscale=[[0, "rgba(0,114,178,0.06)"], [1, BLUE]],
+            colorscale=[[0, "rgba(127,127,127,0.08)"], [1e-9, "#A8D7F2"], [1, BLUE]],
             zmin=0,
             xgap=1,
             ygap=3,

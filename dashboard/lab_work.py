@@ -81,7 +81,7 @@ class LabWorks:
             for key in finished[: max(0, len(finished) - MOST_KEPT + 1)]:
                 del self._works[key]
             self._works.pop((owner, kind), None)
-            started = LabWork(spec, words, Work(action, f"lab-{kind}"))
+            started = LabWork(spec, words, Work(action, f"lab-{kind}", stopped="stopped before anything was found"))
             self._works[owner, kind] = started
             started.work.start()
         return started

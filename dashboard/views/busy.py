@@ -6,6 +6,7 @@ import streamlit as st
 
 from dashboard.boxes import warning_box
 from dashboard.comparisons import comparisons
+from dashboard.lab_work import lab_works
 from dashboard.runner import registry
 
 __all__ = ["measurement_under_way", "run_under_way"]
@@ -16,6 +17,12 @@ LOOK_SECONDS = 2.0
 @st.fragment(run_every=LOOK_SECONDS)
 def run_under_way() -> None:
     """For a page that measures."""
+    if lab_works.working:
+        warning_box(
+            "The lab is at work on this server (a trace or a check) and takes time from what is measured; "
+            "stop it first.",
+            ":material/speed:",
+        )
     if registry.n_running:
         warning_box(
             "A run is under way on this server and takes time from what is measured; stop it first.",
@@ -28,7 +35,7 @@ def measurement_under_way() -> None:
     """For a page that starts runs."""
     if comparisons.measuring:
         warning_box(
-            "A measurement is under way on this server (the page Compare), and a run takes time from what is "
-            "measured. Wait for its end, or stop it there, before you run anything here.",
+            "A measurement is under way on this server (the page Compare, or a race in the Lab), and a run takes time "
+            "from what is measured. Wait for its end, or stop it there, before you run anything here.",
             ":material/speed:",
         )

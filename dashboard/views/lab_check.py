@@ -14,6 +14,7 @@ from dashboard.controls import Settings
 from dashboard.lab_charts import check_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
+from dashboard.views.busy import measurement_under_way
 from dashboard.views.lab_progress import show_progress
 from dashboard.work import Work
 from engine.errors import DraftscopeError
@@ -65,6 +66,7 @@ def check_tab(chosen: Settings) -> None:
             error_box(str(failure))
         else:
             st.rerun()
+    measurement_under_way()
     if current:
         _show(current)
 

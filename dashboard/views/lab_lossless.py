@@ -14,7 +14,7 @@ from dashboard.plain_text import plain
 from dashboard.settings_link import BOUNDS
 from engine.acceptance import NaiveThreshold
 from engine.errors import DraftscopeError
-from engine.lab.cases import CASES, Case
+from engine.lab.cases import CASES, CHAIN_RULES, Case
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS, Proposal
 from engine.lab.lossless import Lossless, lossless
 from engine.lab.small_pair import FEWEST_TOKENS, MOST_TOKENS, SmallPair
@@ -72,7 +72,7 @@ def lossless_tab(chosen: Settings) -> None:
 def _choices() -> tuple[RunSpec, int, Proposal, float]:
     """Rule with its parameters, draft length, proposal, and the shift of the target's logits."""
     with st.container(horizontal=True, vertical_alignment="top", key=f"{KEY}choices"):
-        rule = st.selectbox("Rule", list(RULES), key=f"{KEY}rule", width=190, persist_state="session")
+        rule = st.selectbox("Rule", CHAIN_RULES, key=f"{KEY}rule", width=190, persist_state="session")
         draft_length = st.segmented_control(
             "Draft length",
             range(1, LONGEST_DRAFT + 1),

@@ -9,14 +9,14 @@ from typing import Any
 import streamlit as st
 
 from dashboard import state
-from dashboard.boxes import error_box, warning_box
+from dashboard.boxes import error_box
 from dashboard.compare_charts import speed_up_chart
 from dashboard.comparisons import LiveRace, comparisons
 from dashboard.controls import Settings
 from dashboard.frames import race_frame
 from dashboard.lab_charts import lengths_chart
 from dashboard.plain_text import plain
-from dashboard.runner import registry
+from dashboard.views.busy import run_under_way
 from dashboard.views.lab_progress import show_progress
 from engine.bench.machine import busy_words
 from engine.errors import DraftscopeError
@@ -60,10 +60,7 @@ def race_tab(chosen: Settings) -> None:
     st.caption(_about(spec))
     if chosen.trouble:
         error_box(chosen.trouble)
-    if registry.n_running:
-        warning_box(
-            "A run is under way on this server and takes time from what is measured; stop it first.", ":material/speed:"
-        )
+    run_under_way()
     if go:
         try:
             settings = race_settings(spec, repeats=repeats)

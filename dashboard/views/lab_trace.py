@@ -15,6 +15,7 @@ from dashboard.frames import trace_frame
 from dashboard.lab_charts import accepted_chart, bias_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
+from dashboard.views.busy import measurement_under_way
 from dashboard.views.lab_progress import show_progress
 from dashboard.work import Work
 from engine.csv_text import to_bytes
@@ -66,6 +67,7 @@ def trace_tab(chosen: Settings) -> None:
             error_box(str(failure))
         else:
             st.rerun()
+    measurement_under_way()
     if current:
         _show(current)
 
@@ -132,7 +134,7 @@ def _show(current: LabWork) -> None:
     for note in trace.notes:
         st.caption(f":material/info: {plain(note)}")
     st.markdown("**Accepted at each step, with the same draws**")
-    st.caption("The darker a square, the more of the drafted tokens are accepted.")
+    st.caption("The stronger the colour, the more of the drafted tokens are accepted; an empty square is none.")
     st.plotly_chart(accepted_chart(trace), key="trace_accepted")
     st.markdown("**Bias of the first token of each step**")
     st.caption(

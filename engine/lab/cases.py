@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.acceptance.tree import children_of
 from engine.lab.enumerate import Proposal
 from engine.lab.small_pair import SmallPair
+from engine.rules import RULES
 from engine.spec import RunSpec
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "CHAIN_RULES", "Case"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +184,6 @@ CASES: tuple[Case, ...] = (
     ),
 )
 """The worked cases, in the order in which they are offered."""
+
+CHAIN_RULES: tuple[str, ...] = tuple(name for name, make in RULES.items() if children_of(make(RunSpec())) is None)
+"""The rules that show what they do on a chain; on one, those that judge trees are the exact rule or sample-match."""

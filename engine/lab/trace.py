@@ -18,8 +18,10 @@ from typing import Any
 from engine.acceptance import AcceptanceRule, GumbelMatch, SampleMatch
 from engine.build import build
 from engine.csv_text import csv_line
-from engine.errors import DraftscopeError, RunDiffers
+from engine.drafters.tree import TreeDrafter
+from engine.errors import DraftscopeError, RunDiffers, SettingError
 from engine.gumbels import SharedGumbels
+from engine.lab.cases import CHAIN_RULES
 from engine.lab.watcher import Judged, TraceStep, Watcher
 from engine.metrics import ratio
 from engine.rules import RULES
@@ -113,7 +115,8 @@ class Trace:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to mind of single rules, in sentences."""
-        return (*_other_drafts(self.rules), *(note for rule in self.rules for note in _notes(rule)))
+        single = (note for rule in self.rules for note in _notes(rule))
+        return (*_other_drafts(self.rules), *single, *_not_looked_at(self.rules))
 
     def to_dict(self) -> dict[str, Any]:
         """The trace as plain data."""
@@ -143,7 +146,7 @@ def trace_run(
     Raises
     ------
     DraftscopeError
-        If the run cannot be made, or ends with an error.
+        If the run cannot be made, drafts trees, or ends with an error.
     RunDiffers
         If it emits other tokens than `ids`.
     Stopped
@@ -156,7 +159,11 @@ def trace_run(
     ('exact', True)
     """
     built = build(replace(spec, probe=0))
-    others = {name: made(spec) for name, made in RULES.items() if name != spec.rule}
+    if isinstance(built.drafter, TreeDrafter):
+        raise SettingError(
+            "this run drafts trees, and most rules judge chains only; with a tree width of 1 all of them can judge it"
+        )
+    others = {name: RULES[name](spec) for name in CHAIN_RULES if name != spec.rule}
     watcher = Watcher(built.rule, others, sampling=built.sampling)
     total = spec.max_tokens if ids is None else len(ids)
     emitted: list[int] = []
@@ -217,7 +224,7 @@ def _summary(
         largest_bias=max(biases, default=None),
         bias_unknown=max((one.bias_unknown for _, one in judged), default=0.0),
         other_first=sum(not one.own_first for _, one in judged),
-        shared_numbers=coupled if rule.name in (GumbelMatch.name, SampleMatch.name) else None,
+        shared_numbers=coupled if rule.lossless and rule.needs == "nothing" else None,
     )
 
 
@@ -245,16 +252,19 @@ def _notes(rule: RuleOnTrace) -> Iterator[str]:
             f"with the run's draws it accepts as {SampleMatch.name} does. Its expected tokens are those of drafts "
             "drawn so."
         )
-    if rule.name == SampleMatch.name and rule.shared_numbers:
+    if rule.name != GumbelMatch.name and rule.shared_numbers:
         yield (
             f"{rule.name}: these drafts were drawn with the target's own random numbers, so that with the run's draws "
             f"it accepts as {GumbelMatch.name} does. Its expected tokens are those of draws of its own."
         )
-    if rule.bias_unknown:
-        yield (
-            f"{rule.name}: its bias is known to within {rule.bias_unknown:.2g}, the probability of the first tokens "
-            "that were not looked at."
-        )
+
+
+def _not_looked_at(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
+    """The rules whose biases are not known to the last digit."""
+    found = [rule for rule in rules if rule.bias_unknown]
+    if found:
+        names, unknown = ", ".join(rule.name for rule in found), max(rule.bias_unknown for rule in found)
+        yield f"{names}: bias known to within {unknown:.2g}, the probability of first tokens that were not looked at."
 
 
 def _check_same(emitted: Sequence[int], ids: Sequence[int], *, ended: bool = False) -> None:

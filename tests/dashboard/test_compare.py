@@ -81,7 +81,9 @@ def test_a_draft_that_is_wrong_and_dear_hurts():
 def test_up_to_three_more_configurations_differ_in_drafter_length_rule_and_temperature():
     app = page(agreement="0.5")
     app.segmented_control(key="compare_more").set_value(3).run()
-    app.number_input(key="compare_2_markov_model_length").set_value(9)
+    for place in (2, 3):
+        app.selectbox(key=f"compare_{place}_markov_model_drafter").set_value("model")
+        app.number_input(key=f"compare_{place}_markov_model_length").set_value(9)
     app.selectbox(key="compare_3_markov_model_rule").set_value("naive")
     app.number_input(key="compare_3_markov_model_0.0_temperature").set_value(1.0).run()
     comparison, app = compared(app)
@@ -89,6 +91,16 @@ def test_up_to_three_more_configurations_differ_in_drafter_length_rule_and_tempe
         "plain", "model 4", "ngram 4", "model 9", "model 9, rule naive, temperature 1.0",
     ]  # fmt: skip
     assert any("lossy" in text.value for text in app.markdown)
+
+
+def test_configurations_may_differ_in_their_length_policy():
+    app = page(target_ms="20", draft_ms="2")
+    app.selectbox(key="compare_1_markov_model_drafter").set_value("model")
+    app.selectbox(key="compare_1_markov_model_policy").set_value("cost-aware").run()
+    comparison, app = compared(app)
+    assert [lane.name for lane in comparison.lanes] == [
+        "plain", "model 4, length policy confident", "model 4, length policy cost-aware",
+    ]  # fmt: skip
 
 
 def test_two_equal_configurations_are_told_before_anything_runs():

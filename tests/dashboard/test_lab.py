@@ -10,11 +10,11 @@ from streamlit.testing.v1 import AppTest
 from dashboard.comparisons import comparisons
 from dashboard.lab_work import LabWorks, TooMuchWork, lab_works
 from engine import RunSpec, RunStore, build
-from engine.lab.cases import CASES
+from engine.lab.cases import CASES, CHAIN_RULES
 from engine.lab.lossless import lossless
 from engine.lab.small_pair import SmallPair
 from engine.policies import POLICIES
-from engine.rules import PARAMETERS, RULES
+from engine.rules import PARAMETERS
 
 LOSSLESS, TRACE, RACE, CHECK = "Lossless?", "Same trace, every rule", "Policies race", "Statistical check"
 
@@ -101,7 +101,7 @@ def test_laws_that_were_dragged_are_enumerated():
 
 def test_every_rule_and_its_parameters_can_be_chosen():
     app = page()
-    for rule in RULES:
+    for rule in CHAIN_RULES:
         app.selectbox(key="lossless_rule").set_value(rule).run()
         assert not app.exception
         assert bars(app)["trouble"] == ""
@@ -126,7 +126,7 @@ def test_the_sidebars_settings_are_judged_by_every_rule():
     app.button(key="trace_go").click().run()
     app = finished(app, lab_works.get(app.session_state.owner, "trace").work)
     (table,) = [frame.value for frame in app.dataframe if "mean bias" in frame.value]
-    assert list(table["rule"]) == ["exact (the run's)", *[rule for rule in RULES if rule != "exact"]]
+    assert list(table["rule"]) == ["exact (the run's)", *[rule for rule in CHAIN_RULES if rule != "exact"]]
     assert table["largest bias"].iloc[0] < 1e-12
     assert any("most probable tokens" in text.value for text in app.caption)
     assert len(app.get("plotly_chart")) == 2

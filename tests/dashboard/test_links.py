@@ -40,6 +40,10 @@ def linked(spec):
         RunSpec(prompt="The draft", rule="ensemble", ensemble_weight=0.35),
         RunSpec(prompt="The draft", rule="typical", typical_threshold=0.2, typical_scale=0.75),
         RunSpec(prompt="The draft", rule="gumbel", draft_length=2),
+        RunSpec(prompt="The draft", length_policy="fixed"),
+        RunSpec(prompt="The draft", length_policy="confidence-threshold", confidence_threshold=0.25),
+        RunSpec(prompt="The draft", length_policy="entropy-bound", entropy_bound=0.55),
+        RunSpec(prompt="The draft", length_policy="draft-and-verify", start_threshold=0.75),
     ],
 )
 def test_a_link_fills_the_sidebar_and_runs_nothing(spec):

@@ -9,7 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.controls import PROBE
 from dashboard.runner import MOST_ACTIVE, registry
-from engine import RunSpec, RunStore, build
+from engine import RunSpec, RunStore, build, policies
+from engine.policies import POLICIES
 from engine.rules import PARAMETERS, RULES
 
 SCRIPT = str(Path(__file__).parents[2] / "dashboard" / "pages.py")
@@ -168,6 +169,24 @@ def test_a_rule_shows_its_own_settings_and_no_others(rule):
     settings = {name for names in PARAMETERS.values() for name in names}
     assert shown & settings == set(PARAMETERS.get(rule, ()))
     assert bool(app.warning) != RULES[rule](RunSpec()).lossless
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_length_policy_shows_what_it_does_and_its_own_settings(policy):
+    app = opened()
+    app.selectbox(key="length_policy").set_value(policy).run()
+    shown = {slider.key for slider in app.slider}
+    settings = {name for names in policies.PARAMETERS.values() for name in names}
+    assert shown & settings == set(policies.PARAMETERS.get(policy, ()))
+    assert POLICIES[policy](RunSpec()).guarantee in [caption.value for caption in app.caption]
+    app.button(key="go").click().run()
+    assert run_of(app).spec.length_policy == policy
+
+
+def test_plain_decoding_has_no_length_policy_to_choose():
+    app = opened()
+    app.selectbox(key="drafter_embedded").set_value("none").run()
+    assert "length_policy" not in {box.key for box in app.selectbox}
 
 
 def test_the_shape_of_a_tree_is_asked_for_where_one_can_be_drafted():

@@ -131,4 +131,11 @@ def test_to_drop_a_token_for_its_value_would_bias_the_text():
 def test_numbers_of_a_draft_are_new_at_every_step_because_a_policy_may_have_seen_the_last():
     """What stopped an earlier draft is in its length, and would say something of the same number drawn again."""
     assert distance(Remembering, noise=KeyedByPosition) > 0.01
-    assert distance(lambda: FixedLength(2), noise=KeyedByPosition) < 1e-12  # which remembers nothing
+    assert distance(lambda: FixedLength(3), noise=KeyedByPosition) < 1e-12  # which remembers nothing
+
+
+def test_block_verification_needs_new_numbers_at_every_step_whatever_the_policy():
+    """It looks at the numbers of positions behind the last that it keeps, which the next step looks at again."""
+    block = RULES["block"](SETTINGS)
+    assert distance(lambda: FixedLength(3), rule=block, noise=KeyedByPosition) > 0.05
+    assert distance(lambda: FixedLength(3), rule=block) < 1e-12

@@ -30,8 +30,9 @@ def test_rule_says_what_it_is(name):
 
 
 TERMS = {
-    "left", "joint_ratio", "lenience", "weight", "rest", "threshold", "scale", "entropy", "asked_for", "number", "low",
-    "high", "gumbel", "score", "largest", "draft_logit", "target_logit", "quotient", "acceptance_probability",
+    "left", "left_prob", "joint_ratio", "lenience", "weight", "rest", "threshold", "scale", "entropy", "asked_for",
+    "number", "low", "high", "gumbel", "score", "largest", "draft_logit", "target_logit", "quotient",
+    "acceptance_probability",
 }  # fmt: skip
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from engine.build import build
 from engine.cli.main import main
-from engine.lab.cases import CASES
-from engine.rules import RULES
+from engine.lab.cases import CASES, CHAIN_RULES
 from engine.spec import RunSpec
 from engine.store import RunStore
 
@@ -59,11 +58,11 @@ def test_trace_judges_given_settings_by_every_rule(capsys, tmp_path):
     file = tmp_path / "trace.csv"
     assert main(["lab", "trace", "--prompt", "The draft model", "--max-tokens", "8", "--csv", str(file)]) == 0
     told = capsys.readouterr().out
-    assert all(rule in told for rule in RULES)
+    assert all(rule in told for rule in CHAIN_RULES)
     assert "exact (the run's)" in told
     assert "sample-match, typical, naive: want the draft's most probable tokens" in told
     with file.open(newline="") as lines:
-        assert {row["rule"] for row in csv.DictReader(lines)} == set(RULES)
+        assert {row["rule"] for row in csv.DictReader(lines)} == set(CHAIN_RULES)
 
 
 def test_trace_judges_a_saved_run(capsys):

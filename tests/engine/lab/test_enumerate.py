@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import DraftError, SettingError
-from engine.lab.cases import CASES
+from engine.lab.cases import CASES, CHAIN_RULES
 from engine.lab.enumerate import PROPOSALS, enumerate_step
 from engine.lab.lossless import lossless
 from engine.lab.small_pair import SmallPair
@@ -123,8 +123,8 @@ def test_worked_cases_come_out_as_they_are_told(case):
     assert found.same == (figures["distance_all"] == 0)
 
 
-def test_there_is_a_worked_case_of_every_rule():
-    assert {case.rule for case in CASES} == set(RULES)
+def test_there_is_a_worked_case_of_every_rule_for_chains():
+    assert {case.rule for case in CASES} == set(CHAIN_RULES) < set(RULES)
     assert {case.proposal for case in CASES} == set(PROPOSALS)
     assert {case.title for case in CASES} == set(WORKED)
 

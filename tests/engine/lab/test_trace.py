@@ -9,6 +9,7 @@ import pytest
 from engine.acceptance import Ensemble, ExactRejection, Lenience
 from engine.build import build
 from engine.errors import DraftscopeError, RunDiffers, SettingError
+from engine.lab.cases import CHAIN_RULES
 from engine.lab.trace import trace_csv, trace_run
 from engine.laws import total_variation
 from engine.rules import RULES
@@ -37,7 +38,7 @@ def trace():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_own_rule_accepts_what_the_run_accepted(rule):
-    spec = RunSpec(prompt="The draft model", max_tokens=5, rule=rule, draft_length=3)
+    spec = RunSpec(prompt="The draft model", max_tokens=5, rule=rule, draft_length=3, tree_width=1)
     found = trace_run(spec)
     steps = steps_of(spec)
     assert [step.judged[rule].accepted for step in found.steps] == [step.n_accepted for step in steps]
@@ -48,8 +49,8 @@ def test_the_own_rule_accepts_what_the_run_accepted(rule):
 
 
 def test_every_rule_judges_every_step(trace):
-    assert [rule.name for rule in trace.rules] == list(RULES)
-    assert all(set(step.judged) == set(RULES) for step in trace.steps)
+    assert [rule.name for rule in trace.rules] == list(CHAIN_RULES)
+    assert all(set(step.judged) == set(CHAIN_RULES) for step in trace.steps)
     for rule in trace.rules:
         judged = [step.judged[rule.name] for step in trace.steps]
         assert rule.accepted == sum(one.accepted for one in judged)
@@ -156,12 +157,12 @@ def test_rules_that_want_other_drafts_say_at_how_many_steps(trace):
         if step.n_drafted:
             others += int(pair.partner.logits(context)[0].argmax()) != step.decisions[0].draft_token
         context.extend(step.emitted)
-    for name in ("sample-match", "typical", "naive"):
-        (rule,) = (rule for rule in trace.rules if rule.name == name)
-        assert rule.other_first == others > 0
-        assert trace.notes[0].startswith("sample-match, typical, naive: want the draft's most probable tokens")
-        assert f"At {others} of {rule.steps} steps" in trace.notes[0]
-    assert all(rule.other_first == 0 for rule in trace.rules if rule.name not in ("sample-match", "typical", "naive"))
+    wanting = ("sample-match", "typical", "naive")
+    assert others > 0
+    expected = {name: others if name in wanting else 0 for name in CHAIN_RULES}
+    assert {rule.name: rule.other_first for rule in trace.rules} == expected
+    assert trace.notes[0].startswith(f"{', '.join(wanting)}: want the draft's most probable tokens")
+    assert f"At {others} of {len(trace.steps)} steps" in trace.notes[0]
 
 
 def test_shared_numbers_are_told_both_ways(trace):
@@ -171,6 +172,13 @@ def test_shared_numbers_are_told_both_ways(trace):
     assert any(note.startswith("sample-match: these drafts were drawn with the target's own") for note in coupled.notes)
     accepted = {rule.name: rule.accepted for rule in coupled.rules}
     assert accepted["sample-match"] == accepted["gumbel"]
+
+
+def test_a_run_that_drafts_trees_is_refused():
+    spec = RunSpec(prompt="The draft model", rule="tree-match", max_tokens=6, tree_width=2)
+    with pytest.raises(SettingError, match="this run drafts trees"):
+        trace_run(spec)
+    assert trace_run(RunSpec(prompt="The draft model", rule="tree-match", max_tokens=4, tree_width=1)).rules[0].own
 
 
 def test_a_run_that_fails_is_told(monkeypatch):
@@ -192,5 +200,5 @@ def test_a_trace_as_data_and_as_csv(trace):
     assert data["kind"] == "draftscope trace"
     assert len(data["steps"]) == len(trace.steps)
     rows = list(csv.DictReader(line.strip() for line in trace_csv(trace)))
-    assert len(rows) == len(trace.steps) * len(RULES)
+    assert len(rows) == len(trace.steps) * len(CHAIN_RULES)
     assert sum(int(row["accepted"]) for row in rows if row["rule"] == "exact") == trace.rules[0].accepted

@@ -39,10 +39,8 @@ COPY = (
 )
 
 
-@pytest.fixture(scope="module", params=["ort", "numpy"])
-def loaded(request: pytest.FixtureRequest, smollm2: LoadedModel, smollm2_path: Path, tmp_path_factory) -> LoadedModel:
-    if request.param == "numpy":
-        return smollm2
+@pytest.fixture(scope="module")
+def compiled(smollm2_path: Path, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRAFTSCOPE_HOME", str(tmp_path_factory.mktemp("compiled")))
         return load_gguf(smollm2_path, name="smollm2-135m", backend="ort")
@@ -69,24 +67,29 @@ def ids_of(found: Iterable[Event]) -> tuple[int, ...]:
     return finished.ids
 
 
-def test_greedy_text_is_the_plain_text(loaded: LoadedModel) -> None:
-    n_prompts = 10 if loaded.model.backend == "ort" else 1  # the drafters are the same for both, and numpy is slow
-    for prompt in PROMPTS[:n_prompts]:
-        ids = loaded.tokenizer.encode(prompt)
-        plain_model, model = loaded.model.fork(), loaded.model.fork()
-        plain = ids_of(events(loaded, NoDraft(), plain_model, ids, 24, 0))
-        early = ModelDrafter(EarlyExit(model, 24), model.vocab_size)
-        for drafter, length in ((SuffixDecoding(), 4), (PromptLookup(), 4), (TokenRecycling(), 4), (early, 1)):
-            assert ids_of(events(loaded, drafter, model, ids, 24, length)) == plain, (prompt, drafter.name)
+def check_greedy_text(loaded: LoadedModel, prompt: str, *, recycling: bool) -> None:
+    ids, model = loaded.tokenizer.encode(prompt), loaded.model.fork()
+    plain = ids_of(events(loaded, NoDraft(), model, ids, 24, 0))
+    early = ModelDrafter(EarlyExit(model, 24), model.vocab_size)
+    ways: list[tuple[Drafter, int]] = [(SuffixDecoding(), 3), (PromptLookup(), 3), (early, 1)]
+    for drafter, length in [*ways, (TokenRecycling(), 4)] if recycling else ways:
+        assert ids_of(events(loaded, drafter, model, ids, 24, length)) == plain, (prompt, drafter.name)
 
 
-def test_suffix_decoding_copies_further_than_prompt_lookup(loaded: LoadedModel) -> None:
-    if loaded.model.backend == "numpy":
-        pytest.skip("the text is much the same, and its drafts are")
-    prompt = loaded.tokenizer.chat(COPY)
+def test_greedy_text_is_the_plain_text_on_ten_prompts(compiled: LoadedModel) -> None:
+    for place, prompt in enumerate(PROMPTS):
+        check_greedy_text(compiled, prompt, recycling=not place)
+
+
+def test_greedy_text_is_the_plain_text_in_numpy(smollm2: LoadedModel) -> None:
+    check_greedy_text(smollm2, PROMPTS[0], recycling=True)
+
+
+def test_suffix_decoding_copies_further_than_prompt_lookup(compiled: LoadedModel) -> None:
+    prompt = compiled.tokenizer.chat(COPY)
 
     def figures(drafter: Drafter) -> Figures:
-        return measure(events(loaded, drafter, loaded.model.fork(), prompt, 48, 4))
+        return measure(events(compiled, drafter, compiled.model.fork(), prompt, 48, 4))
 
     suffix, lookup = figures(SuffixDecoding()), figures(PromptLookup())
     assert suffix.tokens_per_step is not None
