@@ -7,7 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.controls import Settings, drafters_for
+from dashboard.controls import Settings
+from dashboard.drafter_controls import drafters_for
 from dashboard.settings_link import check_bounds
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, parse_prompts
 from engine.compare.choices import MOST_CONFIGURATIONS

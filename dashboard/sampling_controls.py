@@ -6,14 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.settings_link import ANY, BOUNDS
+from dashboard.settings_link import ANY, BOUND, BOUNDS
 from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 
 __all__ = ["sampling_fields"]
 
 DEFAULT = RunSpec()
-BOUND: dict[str, Any] = {"bind": "query-params"}
 
 RANGED = (
     (

@@ -22,6 +22,7 @@ from engine.tree import MOST_NODES
 
 __all__ = [
     "ANY",
+    "BOUND",
     "BOUNDS",
     "OWN_TEXT",
     "SIDEBAR",
@@ -66,6 +67,9 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
     "draft_ms": (0, 10_000),
 }
 """What the sidebar's widgets go from and to."""
+
+BOUND: dict[str, Any] = {"bind": "query-params"}
+"""A widget with these stands in the address, so that a refreshed page keeps it."""
 
 ANY = (None, None)
 """No bounds for a field: Streamlit would leave a number beyond them in the field and go on with the one before it."""

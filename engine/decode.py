@@ -103,7 +103,7 @@ def decode(
     ------
     Event
         `Started`, then `Drafted` and `Step` in turn, then `Finished`. If a model, the drafter or
-        the rule fails, the run ends with `Finished(reason="error")`, whose `error` names the step;
+        the rule fails, the run ends with `Finished(reason="error")`, whose `error` names the step, counted from 1;
         what was emitted before is kept.
 
     Raises
@@ -203,7 +203,7 @@ def _events(
         prefill_seconds = watch.lap()
 
         while reason is None:
-            place = f"step {index}"
+            place = f"step {index + 1}"
             if cancelled():
                 reason = "cancelled"
                 break

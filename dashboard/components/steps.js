@@ -85,7 +85,8 @@ class Steps {
   // An open panel goes along to the step that a replay shows.
   follow(step) {
     if (!this.token || Number(this.token.dataset.step) === step) return;
-    this.choose([...this.stream.box.querySelectorAll(`.token[data-step="${step}"]`)].at(-1));
+    const tokens = [...this.stream.box.querySelectorAll(`.token[data-step="${step}"]`)];
+    this.choose(tokens.filter(({dataset}) => !NOT_KEPT.has(dataset.outcome)).at(-1) ?? tokens.at(-1));
   }
 
   here() {

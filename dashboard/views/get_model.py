@@ -6,8 +6,8 @@ import streamlit as st
 
 from dashboard import state
 from dashboard.boxes import error_box
-from dashboard.controls import REAL_MODEL
 from dashboard.downloads import download, start_download
+from dashboard.target_controls import REAL_MODEL
 from engine.models import catalog
 from engine.models.pull import DOWNLOADS
 

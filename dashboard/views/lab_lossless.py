@@ -8,9 +8,10 @@ import streamlit as st
 
 from dashboard import state
 from dashboard.components.laws import LAWS_KEY, law_bars
-from dashboard.controls import RULE_SETTINGS, Settings
+from dashboard.controls import Settings
 from dashboard.frames import lossless_data
 from dashboard.plain_text import plain
+from dashboard.rule_controls import RULE_SETTINGS
 from dashboard.settings_link import BOUNDS
 from engine.acceptance import NaiveThreshold
 from engine.errors import DraftscopeError

@@ -21,7 +21,7 @@ from engine.errors import PromptError, SettingError
 from engine.models import catalog
 from engine.spec import RunSpec
 
-__all__ = ["DEFAULT_LENGTHS", "BenchSettings", "Progress", "run_bench", "silent"]
+__all__ = ["DEFAULT_LENGTHS", "BenchSettings", "Progress", "counting", "run_bench", "silent"]
 
 DEFAULT_LENGTHS = (1, 2, 3, 4, 5, 6)
 
@@ -66,6 +66,18 @@ def silent(doing: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
+def counting(progress: Progress, plan: Plan) -> Callable[[Turn], None]:
+    """What to call after every run of a plan, so that `progress` is told how many are behind."""
+    n_done = 0
+
+    def told(turn: Turn) -> None:
+        nonlocal n_done
+        n_done += 1
+        progress(turn.configuration.name, n_done, plan.n_turns)
+
+    return told
+
+
 def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str, Any]:
     """Measure, and give the result (`engine.bench.summary.result_of`).
 
@@ -98,15 +110,8 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     runners: dict[str, Runner] = {OWN: OwnEngine(base), **{name: engine for name, (_, engine) in rivals.items()}}
     theirs = tuple(way for _, engine in rivals.values() for way in engine.configurations)
     plan = Plan((*own_plan.configurations, *theirs), prompts, settings.repeats, base.seed)
-    n_done = 0
-
-    def told(turn: Turn) -> None:
-        nonlocal n_done
-        n_done += 1
-        progress(turn.configuration.name, n_done, plan.n_turns)
-
     progress("warming up", 0, plan.n_turns)
-    measurements = measure_plan(plan, runners, told)
+    measurements = measure_plan(plan, runners, counting(progress, plan))
     if not measurements.runs:
         raise KeyboardInterrupt
     about = {

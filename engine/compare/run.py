@@ -11,9 +11,9 @@ from engine.acceptance import ExactRejection
 from engine.bench.costs import Costs, measure_costs
 from engine.bench.machine import load_average, machine
 from engine.bench.measure import Measurements, OwnEngine, Seen, check_prompts, measure_plan, never_seen
-from engine.bench.plan import OWN, Plan, Turn
+from engine.bench.plan import OWN, Plan
 from engine.bench.prompts import Prompt
-from engine.bench.run import Progress, silent
+from engine.bench.run import Progress, counting, silent
 from engine.build import build, check
 from engine.compare.choices import MOST_CONFIGURATIONS, configurations_from
 from engine.compare.proposals import proposals_of, timed_together
@@ -126,16 +126,12 @@ def run_comparison(
     if with_costs:
         progress("measuring single calls", 0, plan.n_turns)
         costs = costs_of(settings, cancelled=cancelled)
-    n_done = 0
-
-    def told(turn: Turn) -> None:
-        nonlocal n_done
-        n_done += 1
-        progress(turn.configuration.name, n_done, plan.n_turns)
-
     progress("warming up", 0, plan.n_turns)
     measurements: Measurements = measure_plan(
-        plan, {OWN: OwnEngine(base, seen=seen, cancelled=cancelled, new_seeds=settings.new_seeds)}, told, cancelled
+        plan,
+        {OWN: OwnEngine(base, seen=seen, cancelled=cancelled, new_seeds=settings.new_seeds)},
+        counting(progress, plan),
+        cancelled,
     )
     if not measurements.runs:
         raise Stopped if cancelled() else KeyboardInterrupt

@@ -48,7 +48,7 @@ def test_failing_model_ends_the_run_and_what_was_emitted_is_kept(row_at, message
         max_tokens=20,
     )
     assert finished.reason == "error"
-    assert finished.error.startswith("step 2: ")
+    assert finished.error.startswith("step 3: ")
     assert message in finished.error
     steps = [event for event in events if isinstance(event, Step)]
     assert len(steps) == 2
@@ -69,7 +69,7 @@ def test_rows_of_another_number_or_width_are_refused():
             return np.zeros((last + 1, 3))
 
     *_, finished = decode(Wrong(), NoDraft(), [0])
-    assert (finished.reason, finished.error) == ("error", "step 0: wrong gave rows of shape (2, 3); expected (1, 3)")
+    assert (finished.reason, finished.error) == ("error", "step 1: wrong gave rows of shape (2, 3); expected (1, 3)")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_impossible_draft_ends_the_run_with_its_reason(draft, message):
     """sglang#24051 (garbage, silently), textgen#6915 (hang): ids that the target does not know."""
     *events, finished = decode(random_model(1), Proposing(draft), [0], sampling=PLAIN)
     assert finished.reason == "error"
-    assert finished.error.startswith("step 0: the drafter odd")
+    assert finished.error.startswith("step 1: the drafter odd")
     assert message in finished.error
     assert not any(isinstance(event, Step) for event in events)
 
@@ -101,7 +101,7 @@ def test_failing_rule_ends_the_run_with_its_reason():
             return super().judge(draft, rows, noise=noise, start=start)
 
     *_, finished = decode(random_model(1), NoDraft(), [0], rule=Broken())
-    assert (finished.reason, finished.error) == ("error", "step 3: ZeroDivisionError: 0 / 0")
+    assert (finished.reason, finished.error) == ("error", "step 4: ZeroDivisionError: 0 / 0")
     assert len(finished.ids) == 3
 
 
@@ -115,7 +115,7 @@ def test_token_that_the_tokenizer_does_not_know_leaves_no_half_committed_step():
 
 def test_naive_rule_with_a_lookup_ends_the_run_with_a_reason():
     *_, finished = decode(random_model(1), PromptLookup(1), [1, 1, 1], rule=NaiveThreshold())
-    assert finished.error.startswith("step 0: the naive rule compares raw logits")
+    assert finished.error.startswith("step 1: the naive rule compares raw logits")
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_rule_whose_verdict_makes_no_sense_ends_the_run_with_an_error(verdict):
     model = random_model(1)
     *_, finished = decode(model, ModelDrafter(model, 6), [0, 1], rule=Odd(), lengths=FixedLength(2), sampling=PLAIN)
     assert finished.reason == "error"
-    assert finished.error.startswith("step 0: the rule odd")
+    assert finished.error.startswith("step 1: the rule odd")

@@ -229,7 +229,7 @@ class Wandering(TreeMatch):
 
 def test_a_rule_that_does_not_walk_down_the_tree_is_refused():
     *_, finished = decode(random_model(1, 26), Proposing(tree("ab", (-1, -1))), [0], rule=Wandering(), sampling=GREEDY)
-    assert "step 0: the rule tree-match tested" in finished.error
+    assert "step 1: the rule tree-match tested" in finished.error
     assert "(those at" in finished.error
 
 
@@ -356,3 +356,45 @@ def test_a_step_in_a_terminal_names_the_guesses_that_nobody_judged_in_one_line()
     assert "3. “b” accepted, behind 2\n" in text
     assert "7. “z” bonus, behind 6\n" in text
     assert "on branches of the tree that were not gone down, so that nobody judged them (1):\n   4 “y”" in text
+
+
+# ---- evidence ----
+
+
+@pytest.mark.parametrize("rule", ["tree-independent", "tree-distinct"])
+def test_evidence_of_a_tree_is_recomputed_from_the_models(rule):
+    """Target, draft and what all refused siblings leave, at the place where the target's own token stands."""
+    spec = RunSpec(prompt=PROMPTS[0], max_tokens=120, rule=rule, tree_width=3, temperature=1.0, probe=8, seed=2)
+    loaded = load_markov()
+    context = loaded.tokenizer.encode(spec.prompt)
+    n_residuals = 0
+    for step in steps_of(build(spec).events()):
+        choice = step.evidence.choice
+        decision = step.decisions[choice.position]
+        parent = -1 if decision.parent is None else decision.parent
+        way = [step.decisions[place].draft_token for place in branch(step.parents, parent)]
+        target, guess = (np.exp(model.logits([*context, *way])[0]) for model in (loaded.model, loaded.partner))
+        left, drawn_from = target.copy(), guess.copy()
+        refused = [
+            other.draft_token
+            for other in step.decisions
+            if decision.outcome == "rejected" and other.parent == decision.parent
+        ]
+        for token in refused:
+            left = np.maximum(left - drawn_from, 0)
+            left /= left.sum()
+            if rule == "tree-distinct":
+                drawn_from[token] = 0
+                drawn_from /= drawn_from.sum()
+        for row in choice.alternatives:
+            assert row.target_prob == pytest.approx(target[row.token], abs=1e-9)
+            if refused:
+                assert row.draft_prob == pytest.approx(guess[row.token], abs=1e-9)
+                assert row.residual_prob == pytest.approx(left[row.token], abs=1e-9)
+                n_residuals += 1
+        if refused:
+            assert {row.token for row in choice.alternatives} >= set(refused)
+            assert choice.drawn_from == "residual"
+            assert choice.drawn_prob == pytest.approx(left[decision.target_token], abs=1e-9)
+        context.extend(step.emitted)
+    assert n_residuals > 50

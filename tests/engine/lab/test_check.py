@@ -144,5 +144,5 @@ def test_a_run_that_fails_is_told(monkeypatch):
             raise ValueError("no verdict")
 
     monkeypatch.setitem(RULES, "exact", lambda spec: Broken())
-    with pytest.raises(DraftscopeError, match="the run with seed 0 ended: step 0: ValueError: no verdict"):
+    with pytest.raises(DraftscopeError, match="the run with seed 0 ended: step 1: ValueError: no verdict"):
         statistical_check(SPEC, n_runs=10)

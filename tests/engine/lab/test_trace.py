@@ -186,7 +186,7 @@ def test_a_run_that_fails_is_told(monkeypatch):
         raise ValueError("no verdict")
 
     monkeypatch.setattr(ExactRejection, "judge", broken)
-    with pytest.raises(DraftscopeError, match="ended with an error: step 0: ValueError: no verdict"):
+    with pytest.raises(DraftscopeError, match="ended with an error: step 1: ValueError: no verdict"):
         trace_run(SPEC)
 
 

@@ -71,7 +71,7 @@ def check_greedy_text(loaded: LoadedModel, prompt: str, *, recycling: bool) -> N
     ids, model = loaded.tokenizer.encode(prompt), loaded.model.fork()
     plain = ids_of(events(loaded, NoDraft(), model, ids, 24, 0))
     early = ModelDrafter(EarlyExit(model, 24), model.vocab_size)
-    ways: list[tuple[Drafter, int]] = [(SuffixDecoding(), 4), (PromptLookup(), 4), (early, 1)]
+    ways: list[tuple[Drafter, int]] = [(SuffixDecoding(), 3), (PromptLookup(), 3), (early, 1)]
     for drafter, length in [*ways, (TokenRecycling(), 4)] if recycling else ways:
         assert ids_of(events(loaded, drafter, model, ids, 24, length)) == plain, (prompt, drafter.name)
 
