@@ -74,6 +74,7 @@ def accepted_chart(trace: Trace) -> go.Figure:
             customdata=[[step.drafted for step in trace.steps] for _ in names],
             colorscale=[[0, "rgba(127,127,127,0.08)"], [1e-9, "#A8D7F2"], [1, BLUE]],
             zmin=0,
+            zmax=max((step.drafted for step in trace.steps), default=0) or 1,
             xgap=1,
             ygap=3,
             hovertemplate="step %{x}, %{y}: %{z} of %{customdata} accepted<extra></extra>",
