@@ -40,8 +40,8 @@ LONGER_EVERY = 16
 PLAIN_EVERY, SMALL_GAIN = 32, 1.3
 """Where drafting pays, but little, one of so many steps is a plain one, to know what that takes."""
 
-PLAIN_STEPS = 15
-"""Plain steps that are remembered."""
+PLAIN_STEPS, FEW_PLAIN = 15, 3
+"""Plain steps that are remembered, and so many that are asked for sooner than that."""
 
 GROWTH = 4
 """The next draft may be so many times as long as the longest so far, whose cost is known."""
@@ -157,7 +157,9 @@ class CostAware(NamedPolicy):
         best = self._best(self._plain_seconds)
         if self._account < -MOST_LOST * self._plain_seconds:
             best, self._try_again = 0, False
-        if best and self._since_plain >= PLAIN_EVERY and self._speed * self._plain_seconds < SMALL_GAIN:
+        unsure = len(self._plain_steps) < FEW_PLAIN  # the first may have been a late call
+        often = PLAIN_EVERY // 4 if unsure else PLAIN_EVERY
+        if best and self._since_plain >= often and (unsure or self._speed * self._plain_seconds < SMALL_GAIN):
             self.reason = "now and then a step shows what a plain one takes"
             return 0
         if best:
