@@ -13,6 +13,8 @@ plain step earns a fiftieth of itself, and a try is made when that pays for what
 from __future__ import annotations
 
 import math
+from collections import deque
+from statistics import median
 
 from engine.lengths.base import NamedPolicy, Outcome, checked_length
 from engine.lengths.prospect import Prospect
@@ -37,6 +39,9 @@ LONGER_EVERY = 16
 
 PLAIN_EVERY, SMALL_GAIN = 32, 1.3
 """Where drafting pays, but little, one of so many steps is a plain one, to know what that takes."""
+
+PLAIN_STEPS, FEW_PLAIN = 15, 3
+"""Plain steps that are remembered, and so many that are asked for sooner than that."""
 
 GROWTH = 4
 """The next draft may be so many times as long as the longest so far, whose cost is known."""
@@ -87,7 +92,8 @@ class CostAware(NamedPolicy):
         self.length = checked_length(length)
         self._acceptance = Acceptance()
         self._drafting, self._verifying = Line(), Line()
-        self._plain_seconds: float | None = None
+        self._plain_steps: deque[float] = deque(maxlen=PLAIN_STEPS)  # seconds of the latest
+        self._plain_seconds: float | None = None  # their median: now and then a call is late
         self._speed = 0.0  # rho, tokens per second
         self._longest = 0  # that was drafted
         self._n_drafts = self._n_tries = 0
@@ -121,22 +127,22 @@ class CostAware(NamedPolicy):
 
     def observe(self, outcome: Outcome) -> None:
         """Learn chances and costs."""
-        n_drafted, seconds = outcome.n_drafted, outcome.draft_seconds + outcome.verify_seconds
+        n_drafted = outcome.n_drafted
         self._asked.add(outcome)
         if not n_drafted:
             self._since_plain = 0
-            new, old = outcome.verify_seconds, self._plain_seconds
-            self._plain_seconds = new if old is None else 0.9 * old + 0.1 * new
+            self._plain_steps.append(outcome.verify_seconds)
+            self._plain_seconds = median(self._plain_steps)
         else:
             self._since_plain += 1
             self._n_drafts += 1
             self._n_tries += self._trying
             self._longest = max(self._longest, n_drafted)
             self._acceptance.add(n_drafted, outcome.n_accepted, n_steps=TRY_COUNTS if self._trying else 1)
-            self._drafting.add(n_drafted, outcome.draft_seconds)
-            self._verifying.add(n_drafted, outcome.verify_seconds)
+            self._drafting.add(n_drafted, outcome.draft_seconds, origin=0.0)
+            self._verifying.add(n_drafted, outcome.verify_seconds, origin=self._plain_seconds or 0.0)
         plain = self._plain_seconds or 0.0
-        gained = (outcome.n_accepted + 1) * plain - seconds if n_drafted else TRYING * seconds
+        gained = (outcome.n_accepted + 1) * plain - self._seconds(n_drafted) if n_drafted else TRYING * plain
         self._try_again = self._trying and n_drafted > 0 and gained > 0
         most = MOST_SAVED * plain if n_drafted else math.inf  # what plain steps earn is spent as soon as it is enough
         self._account = min(self._account + gained, max(self._account, most))
@@ -151,7 +157,9 @@ class CostAware(NamedPolicy):
         best = self._best(self._plain_seconds)
         if self._account < -MOST_LOST * self._plain_seconds:
             best, self._try_again = 0, False
-        if best and self._since_plain >= PLAIN_EVERY and self._speed * self._plain_seconds < SMALL_GAIN:
+        unsure = len(self._plain_steps) < FEW_PLAIN  # the first may have been a late call
+        often = PLAIN_EVERY // 4 if unsure else PLAIN_EVERY
+        if best and self._since_plain >= often and (unsure or self._speed * self._plain_seconds < SMALL_GAIN):
             self.reason = "now and then a step shows what a plain one takes"
             return 0
         if best:

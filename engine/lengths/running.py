@@ -60,8 +60,13 @@ class Acceptance:
         return (self._accepted[place] + pooled * POOLED_WEIGHT) / (self._tested[place] + POOLED_WEIGHT)
 
 
+MOST_LATE = 2.0
+
+
 class Line:
     """Seconds as a line in the tokens drafted, fitted to the latest steps that drafted.
+
+    What takes more than twice as long as the line says is taken for twice: now and then a call is late.
 
     `origin`, the seconds without a draft, counts as one step more: it tilts the line where all drafts
     were of one length, and next to nothing where they were not.
@@ -70,7 +75,7 @@ class Line:
     --------
     >>> line = Line()
     >>> for n_drafted in (1, 3):
-    ...     line.add(n_drafted, 2.0 + 0.5 * n_drafted)
+    ...     line.add(n_drafted, 2.0 + 0.5 * n_drafted, origin=2.0)
     >>> round(line.at(2, origin=2.0), 9), round(line.slope(origin=2.0), 9)
     (3.0, 0.5)
     """
@@ -78,8 +83,10 @@ class Line:
     def __init__(self) -> None:
         self._sums = (0.0, 0.0, 0.0, 0.0, 0.0)  # of weights, n, seconds, n * n, n * seconds
 
-    def add(self, n_drafted: int, seconds: float) -> None:
+    def add(self, n_drafted: int, seconds: float, *, origin: float) -> None:
         """Take what a step with so many drafted tokens took."""
+        if self._sums[0] and (expected := self.at(n_drafted, origin=origin)) > 0:
+            seconds = min(seconds, MOST_LATE * expected)
         new = (1.0, n_drafted, seconds, n_drafted * n_drafted, n_drafted * seconds)
         self._sums = (
             self._sums[0] * KEPT + new[0],

@@ -115,6 +115,26 @@ def test_where_speculation_cannot_pay_it_is_hardly_slower_than_plain(alpha, c, v
     assert np.mean([speed(seed) for seed in range(10)]) > 0.97
 
 
+@pytest.mark.parametrize(("alpha", "c", "v"), [(0.2, 0.3, 0.1), (0.6, 0.1, 0.2)])
+def test_calls_that_are_late_now_and_then_do_not_mislead_it(alpha, c, v):
+    """Times scatter by an eighth, and one call in fifty takes four times as long."""
+
+    def speed(policy, seed):
+        rng, emitted, seconds = np.random.default_rng(seed), 0, 0.0
+        while emitted < 2000:
+            n = policy.next_length()
+            n_kept = next((place for place in range(n) if rng.random() >= alpha), n)
+            drafting, verifying = (
+                due * float(rng.lognormal(0, 0.125)) * (4 if rng.random() < 0.02 else 1) for due in (c * n, 1 + v * n)
+            )
+            policy.observe(Outcome(n, n_kept, drafting, verifying))
+            emitted, seconds = emitted + n_kept + 1, seconds + drafting + verifying
+        return emitted / seconds
+
+    best = max(np.mean([speed(FixedLength(length), seed) for seed in range(4)]) for length in (0, 1, 2, 4))
+    assert np.mean([speed(CostAware(8), seed) for seed in range(8)]) > 0.95 * best
+
+
 def test_it_finds_a_length_that_pays_behind_one_that_does_not():
     """Verifying a second row is dear and all further rows are cheap: one token does not pay, several do."""
     policy = CostAware(8)

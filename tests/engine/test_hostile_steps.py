@@ -19,9 +19,10 @@ from engine.stored_run import StoredRun
 from engine.values import Step
 
 SPECS = {
-    "exact": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, temperature=1.0, agreement=-0.5),
+    "exact": RunSpec(prompt="The draft", max_tokens=40, seed=7, probe=5, temperature=1.0, agreement=-0.5),
     "naive": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="naive"),
     "block": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="block", temperature=1.0, agreement=-0.5),
+    "tree": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="tree-distinct", temperature=1.0),
     "gumbel": RunSpec(prompt="The draft", max_tokens=40, seed=3, probe=5, rule="gumbel", temperature=1.0),
 }
 EVENTS = {name: list(build(spec).events()) for name, spec in SPECS.items()}
