@@ -197,6 +197,7 @@ class SuffixTree:
                 child = children[token] = _Node(token, text, len(text))
                 self.n_nodes += 1
             else:
+                children[token] = children.pop(token)  # the one seen last stands last
                 child.count += 1
                 if depth + 1 == self._depth:
                     child.text = None  # several occurrences, and no room to tell them apart
@@ -225,8 +226,8 @@ class SuffixTree:
                 child = node.children[token]
                 node.followed -= 1
                 child.count -= 1
-                if self._frequent and child is node.best:
-                    node.best = None
+                if child is node.best and (self._frequent or not child.count):
+                    node.best = None  # if it was the one seen last and is gone, all others are gone too
                 if not child.count:
                     del node.children[token]
                     self.n_nodes -= 1

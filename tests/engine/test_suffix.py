@@ -1,7 +1,7 @@
 """Suffix decoding: the counts of its trees, the proposals, and what is remembered of earlier runs."""
 
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 from threading import Thread
 
 import numpy as np
@@ -29,6 +29,11 @@ def by_hand(texts, depth):
 def random_texts(seed, n_texts, *, vocab_size=3, longest=14):
     rng = np.random.default_rng(seed)
     return [rng.integers(0, vocab_size, rng.integers(1, longest)).tolist() for _ in range(n_texts)]
+
+
+def is_in(run, texts):
+    """Whether a run of tokens occurs in one of the texts."""
+    return any(tuple(text[start : start + len(run)]) == run for text in texts for start in range(len(text)))
 
 
 def assert_counts(tree, texts, depth):
@@ -62,10 +67,42 @@ def test_counts_stay_right_when_the_oldest_texts_are_forgotten(choice, max_nodes
         tree.begin()
         tree.extend(text)
         assert tree.n_nodes <= max_nodes
-        assert_counts(tree, texts[place + 1 - tree.n_texts : place + 1], depth)
+        held = texts[place + 1 - tree.n_texts : place + 1]
+        assert_counts(tree, held, depth)
         kept = max(kept, tree.n_texts)
+        for context in product(range(4), repeat=2):
+            guess = tree.guess_behind(context, 4, FREE)
+            found = [context[-guess.n_matched :] + guess.tokens] if guess.tokens else []
+            assert all(is_in(run[:depth], held) for run in found)
+            assert bool(found) == any(is_in((context[-1], token), held) for token in range(4))
     assert 0 < tree.n_texts < 40
     assert kept > 1
+
+
+@pytest.mark.parametrize("choice", ["frequent", "recent"])
+@pytest.mark.parametrize("max_nodes", [20, 50, 100])
+def test_proposals_equal_their_definition_when_the_oldest_texts_are_forgotten(choice, max_nodes):
+    tree, texts = SuffixTree(choice, max_nodes=max_nodes), random_texts(max_nodes, 100, vocab_size=4)
+    compared = 0
+    for place, text in enumerate(texts):
+        tree.begin()
+        tree.extend(text)
+        held = texts[place + 1 - tree.n_texts : place + 1]
+        for context in random_texts(place, 4, vocab_size=4, longest=6):
+            found, expected = tree.guess_behind(context, 4, FREE), slow_guess(held, context, 4, FREE, choice)
+            assert (found.tokens, found.n_matched) == (expected.tokens, expected.n_matched)
+            assert found.survivals == pytest.approx(expected.survivals)
+            compared += bool(found.tokens)
+    assert compared > 50
+
+
+def test_a_token_whose_followers_are_all_forgotten_suggests_nothing():
+    tree = SuffixTree("recent", max_nodes=5)
+    for text in ([1, 2], [1], [7, 8, 9, 10]):
+        tree.begin()
+        tree.extend(text)
+    assert (tree.count([1]), tree.count([1, 2])) == (1, 0)
+    assert tree.guess_behind([5, 1], 4, FREE) == Guess()
 
 
 def test_nothing_is_left_of_a_text_that_is_too_large_by_itself():
@@ -78,18 +115,23 @@ def test_nothing_is_left_of_a_text_that_is_too_large_by_itself():
     assert tree.count([1]) == 2
 
 
-def slow_guess(text, limit, speculation, choice="frequent"):
-    """The proposal by its definition, from all occurrences of every end of the text; ties go to the one seen last."""
+def slow_guess(texts, context, limit, speculation, choice="frequent"):
+    """The proposal by its definition, from all occurrences of all ends of the context; ties go to the one seen last."""
     best = Guess()
-    for n_matched in range(1, len(text)):
-        end = text[-n_matched:]
-        places = [place for place in range(n_matched, len(text)) if text[place - n_matched : place] == end]
+    for n_matched in range(1, len(context) + 1):
+        end = context[-n_matched:]
+        places = [
+            (text, place)
+            for text in texts
+            for place in range(n_matched, len(text))
+            if text[place - n_matched : place] == end
+        ]
         tokens, prob, survivals = [], 1.0, []
         while places and len(tokens) < speculation.allowed(n_matched, limit):
-            going_on = [place for place in places if place + len(tokens) < len(text)]
+            going_on = [(text, place) for text, place in places if place + len(tokens) < len(text)]
             if not going_on:
                 break
-            following = [text[place + len(tokens)] for place in going_on]
+            following = [text[place + len(tokens)] for text, place in going_on]
             counts = Counter(following)
             token = (
                 following[-1]
@@ -101,7 +143,7 @@ def slow_guess(text, limit, speculation, choice="frequent"):
                 break
             tokens.append(token)
             survivals.append(prob)
-            places = [place for place in going_on if text[place + len(tokens) - 1] == token]
+            places = [(text, place) for text, place in going_on if text[place + len(tokens) - 1] == token]
         if tokens and sum(survivals) >= best.score:
             best = Guess(tuple(tokens), n_matched, tuple(survivals))
     return best
@@ -117,7 +159,7 @@ def test_proposals_equal_their_definition(choice, speculation):
         tree = SuffixTree(choice)
         tree.begin()
         tree.extend(text)
-        found, expected = tree.guess_next(6, speculation), slow_guess(text, 6, speculation, choice)
+        found, expected = tree.guess_next(6, speculation), slow_guess([text], text, 6, speculation, choice)
         # what runs into the end of the text goes on with itself, which the definition does not
         n_same = len(expected.tokens)
         if found.n_matched == expected.n_matched:
