@@ -12,10 +12,9 @@ from engine.decode import decode
 from engine.drafters import CallableDrafter, LookupFirst, NoDraft, SuffixDecoding, SuffixFirst, TokenRecycling
 from engine.drafters.base import LearnsFromOutputs, LearnsFromRows
 from engine.drafters.earlier_outputs import EarlierOutputs, forget_outputs, outputs_of
-from engine.drafters.recycling import best_candidates
-from engine.errors import SettingError
 from engine.lengths import FixedLength
 from engine.metrics import measure
+from engine.models.callable import CallableModel
 from engine.sampling import Noise, OneHot, Sampling
 from engine.spec import RunSpec
 from engine.values import Draft, Finished, Step
@@ -24,21 +23,8 @@ from tests.engine.toys import Proposing, broken_model, random_model
 ASK = {"sampling": Sampling(temperature=0), "noise": Noise(0), "end_tokens": frozenset()}
 
 
-@pytest.mark.parametrize("vocab_size", [5, 63, 64, 65, 300])
-@pytest.mark.parametrize("n_candidates", [1, 3, 8])
-def test_best_candidates_are_those_of_a_full_sort(vocab_size, n_candidates):
-    rows = np.random.default_rng(vocab_size).normal(size=(4, vocab_size)).astype(np.float32)
-    expected = np.argsort(-rows, axis=1)[:, :n_candidates]
-    assert np.array_equal(best_candidates(rows, n_candidates), expected)
-
-
-def test_candidates_that_are_banned_stand_last():
-    rows = np.array([[-np.inf, 1.0, -np.inf, 2.0]])
-    assert best_candidates(rows, 3)[0, :2].tolist() == [3, 1]
-
-
 def test_recycling_follows_what_the_target_last_said():
-    drafter = TokenRecycling(2)
+    drafter = TokenRecycling()
     assert drafter.propose([0], 3, **ASK) == Draft(
         note="the target has said nothing yet of what follows the last token"
     )
@@ -48,13 +34,15 @@ def test_recycling_follows_what_the_target_last_said():
     draft = drafter.propose([0], 2, **ASK)
     assert (draft.tokens, draft.laws, draft.note) == ((1, 3), (OneHot(1), OneHot(3)), "")
     assert drafter.propose([0], 3, **ASK | {"end_tokens": frozenset({1})}).tokens == (1,)
-    assert drafter.successors(1)[0] == 3
-    assert drafter.successors(3) == ()
+    drafter.observe([2, 2], np.array([[0.0, 1.0, 0.0, 0.0], [-np.inf, 1.0, 2.0, 2.0]]))
+    assert drafter.propose([2], 1, **ASK).tokens == (2,)  # its last row counts, and the lowest id of a tie
 
 
-def test_recycling_needs_a_number_of_candidates():
-    with pytest.raises(SettingError, match="keeps 0 candidates"):
-        TokenRecycling(0)
+def test_recycling_is_right_once_it_has_seen_a_target_that_looks_at_one_token():
+    target = CallableModel(lambda ids: np.eye(6)[(ids[-1] + 1) % 6], 6)
+    settings = {"sampling": Sampling(temperature=0), "lengths": FixedLength(3), "max_tokens": 14}
+    steps = [event for event in decode(target, TokenRecycling(), [0], **settings) if isinstance(event, Step)]
+    assert [(step.n_drafted, step.n_accepted) for step in steps] == [(0, 0)] * 6 + [(3, 3)] * 2
 
 
 class Watching(Proposing):
