@@ -32,10 +32,14 @@ def exit_layers(model: LayeredModel, n_layers: int = 0) -> int:
     Raises
     ------
     SettingError
-        If the model does not have so many, or ends there anyway.
+        If the model does not have so many, or ends there anyway, as one of a single layer always does.
     """
-    chosen = n_layers or max(1, 2 * model.n_layers // 3)
-    if not 1 <= chosen < max(model.n_layers, 2):
+    if model.n_layers < 2:
+        raise SettingError(
+            f"{model.name} has one layer, and early exit needs a model of two or more; choose another drafter"
+        )
+    chosen = n_layers or 2 * model.n_layers // 3
+    if not 1 <= chosen < model.n_layers:
         raise SettingError(
             f"the exit layer is {n_layers}; {model.name} has {model.n_layers} layers, so it must be from 1 to "
             f"{model.n_layers - 1}, or 0 for two thirds of them"
@@ -56,7 +60,7 @@ class EarlyExit:
     Raises
     ------
     SettingError
-        If the model does not have so many layers.
+        If the model does not have so many layers, or only one.
 
     Examples
     --------

@@ -101,6 +101,20 @@ def test_all_but_nothing_left_out_is_refused(model: LayeredModel) -> None:
             EarlyExit(model, n_layers)
 
 
+@pytest.mark.parametrize("n_layers", [0, 1, 5])
+def test_a_model_of_one_layer_has_no_early_exit(n_layers: int, tmp_path: Path) -> None:
+    model = cut_short(tmp_path, 1, "numpy")
+    with pytest.raises(SettingError, match="has one layer, and early exit needs a model of two or more"):
+        EarlyExit(model, n_layers)
+
+
+def test_of_two_layers_the_first_is_the_only_exit(tmp_path: Path) -> None:
+    model = cut_short(tmp_path, 2, "numpy")
+    assert exit_layers(model) == exit_layers(model, 1) == 1
+    with pytest.raises(SettingError, match=r"exit layer is 2; .* 2 layers, so it must be from 1 to 1"):
+        EarlyExit(model, 2)
+
+
 def test_its_cost_is_that_of_its_weights(model: LayeredModel) -> None:
     tensors = SHAPE.tensors()
     sizes = {name: array.size for name, array in tensors.items() if array.ndim == 2 and name != "token_embd.weight"}
