@@ -61,11 +61,6 @@ class Architecture:
     norm_epsilon: float
     rope: Rope
 
-    def n_weights(self, n_layers: int) -> int:
-        """Weights that a token is multiplied with in the first `n_layers` layers and the head."""
-        heads = 2 * (self.n_heads + self.n_kv_heads) * self.head_dim  # queries, keys, values, and what they give
-        return self.width * (n_layers * (heads + 3 * self.ffn_width) + self.vocab_size)
-
 
 def architecture_of(file: GGUFFile) -> Architecture:
     """The architecture of the model in `file`.

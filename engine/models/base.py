@@ -97,9 +97,6 @@ class LayeredModel(Model, Protocol):
     def n_layers(self) -> int:
         """How many layers there are."""
 
-    def n_weights(self, n_layers: int) -> int:
-        """Weights that a token is multiplied with in the first `n_layers` layers and the head."""
-
     def early_logits(self, context: Tokens, last: int, n_layers: int) -> Logits:
         """The last `last` rows of output norm and head behind the first `n_layers` layers, as `logits` gives them.
 

@@ -46,10 +46,6 @@ class CachedTransformer(ABC):
         """How many layers there are."""
         return self._architecture.n_layers
 
-    def n_weights(self, n_layers: int) -> int:
-        """See `LayeredModel.n_weights`."""
-        return self._architecture.n_weights(n_layers)
-
     def logits(self, context: Tokens, last: int = 1) -> Logits:
         """See `Model.logits`; float32, shape (last, vocab_size).
 

@@ -68,14 +68,11 @@ class EarlyExit:
     >>> class Layered(CallableModel):
     ...     n_layers = 3
     ...
-    ...     def n_weights(self, n_layers):
-    ...         return n_layers + 1
-    ...
     ...     def early_logits(self, context, last, n_layers):
     ...         return self.logits(context, last) * n_layers / self.n_layers
     >>> early = EarlyExit(Layered(lambda ids: np.eye(3)[ids[-1]], vocab_size=3, name="small"))
-    >>> early.name, early.relative_cost, early.logits([1]).round(2).tolist()
-    ('small-first-2', 0.75, [[0.0, 0.67, 0.0]])
+    >>> early.name, early.logits([1]).round(2).tolist()
+    ('small-first-2', [[0.0, 0.67, 0.0]])
     """
 
     def __init__(self, model: LayeredModel, n_layers: int = 0) -> None:
@@ -84,11 +81,6 @@ class EarlyExit:
         self.name = f"{model.name}-first-{self.n_layers}"
         self.vocab_size = model.vocab_size
         self.context_length = model.context_length
-
-    @property
-    def relative_cost(self) -> float:
-        """The weights of a call of this, in those of a call of the whole model: c, if weights are what a call costs."""
-        return self._model.n_weights(self.n_layers) / self._model.n_weights(self._model.n_layers)
 
     def logits(self, context: Tokens, last: int = 1) -> Logits:
         """See `Model.logits`."""

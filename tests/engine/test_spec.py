@@ -1,11 +1,15 @@
 """A run as plain data, and built from it."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from engine import ExactRejection, ModelDrafter, NoDraft, PromptLookup, RunSpec, Step, build
+from engine.drafter_kinds import load
 from engine.errors import PromptError, SettingError, VocabularyError
+from engine.models.callable import CallableModel
 from engine.rules import RULES
 from engine.spec import versions
 
@@ -99,6 +103,22 @@ def test_a_draft_with_hardly_any_token_of_the_target_is_refused():
 def test_early_exit_needs_a_target_with_layers():
     with pytest.raises(SettingError, match="markov has no layers to exit behind"):
         build(RunSpec(prompt="The draft", drafter="early-exit"))
+
+
+def test_early_exit_asks_a_model_of_ones_own_for_its_layers_and_its_early_rows():
+    class Layered(CallableModel):
+        n_layers = 3
+
+        def early_logits(self, context, last, n_layers):
+            return self.logits(context, last) * n_layers / self.n_layers
+
+    spec = RunSpec(prompt="The draft", drafter="early-exit", max_tokens=20)
+    loaded = load(spec, "markov", None)
+    size = loaded.tokenizer.vocab_size
+    model = Layered(lambda ids: np.where(np.arange(size) == (ids[-1] + 7) % size, 99.0, 0.0), size, name="mine")
+    events = list(build(spec, loaded=replace(loaded, model=model, partner=None, clock=None)).events())
+    assert events[0].drafter == "model:mine-first-2"
+    assert [step.n_accepted for step in events if isinstance(step, Step)] == [4, 4, 4, 4]
 
 
 def test_a_rule_that_is_added_by_name_is_the_one_that_judges(monkeypatch):

@@ -115,13 +115,6 @@ def test_of_two_layers_the_first_is_the_only_exit(tmp_path: Path) -> None:
         EarlyExit(model, 2)
 
 
-def test_its_cost_is_that_of_its_weights(model: LayeredModel) -> None:
-    tensors = SHAPE.tensors()
-    sizes = {name: array.size for name, array in tensors.items() if array.ndim == 2 and name != "token_embd.weight"}
-    first = sum(size for name, size in sizes.items() if name.startswith(("blk.0.", "blk.1.", "output")))
-    assert EarlyExit(model, 2).relative_cost == pytest.approx(first / sum(sizes.values()))
-
-
 @pytest.mark.parametrize("n_layers", [1, 4])
 @pytest.mark.parametrize("draft_length", [0, 1, 3, 8])
 def test_greedy_text_is_the_plain_text(model: LayeredModel, n_layers: int, draft_length: int) -> None:
