@@ -20,29 +20,10 @@ import numpy as np
 from engine.sampling import Dense, Law, OneHot, Sparse
 from engine.sampling.law_kinds import Array
 
-__all__ = ["keep_probability", "law_beside", "match_probability"]
+__all__ = ["keep_probability", "law_beside"]
 
 IMPOSSIBLE = 1e-150
 """Below this a target's probability counts as 0, so that no quotient is beyond all bounds."""
-
-
-def match_probability(target: Law, draft: Law) -> float:
-    """The probability that target and draft draw the same token with shared Gumbel numbers.
-
-    At least (1 - d) / (1 + d), where d is the total variation between the laws.
-
-    Examples
-    --------
-    >>> round(match_probability(Dense(np.array([0.5, 0.3, 0.2])), Dense(np.array([0.6, 0.3, 0.1]))), 6)
-    0.872727
-    """
-    if isinstance(draft, OneHot):
-        return target.prob(draft.token)
-    if isinstance(target, OneHot):
-        return draft.prob(target.token)
-    target_probs, draft_probs = _rows(target, draft)
-    both = (target_probs > IMPOSSIBLE) & (draft_probs > 0)
-    return float((draft_probs[both] / _quotients(target, draft).larger[both]).sum())
 
 
 def keep_probability(target: Law, draft: Law, token: int) -> float:
