@@ -19,6 +19,12 @@ from engine.lengths.prospect import Prospect
 
 __all__ = ["Confident"]
 
+FIRST = 0.15
+"""The least survival of the first guess of a step."""
+
+FURTHER = 0.35
+"""Of every further one."""
+
 
 class Confident(NamedPolicy):
     """Draft while the drafter itself gives the guess enough of a chance; one that cannot tell goes on.
@@ -27,10 +33,6 @@ class Confident(NamedPolicy):
     ----------
     length : int, default 4
         The most tokens to draft, 0 to 32.
-    first : float, default 0.15
-        The least survival of the first guess of a step.
-    further : float, default 0.35
-        Of every further one.
 
     Raises
     ------
@@ -52,10 +54,8 @@ class Confident(NamedPolicy):
     source = "Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8, with costs that were measured once"
     needs = "a drafter that knows its chances"
 
-    def __init__(self, length: int = 4, first: float = 0.15, further: float = 0.35) -> None:
+    def __init__(self, length: int = 4) -> None:
         self.length = checked_length(length)
-        self.first = first
-        self.further = further
         self.reason = "the drafter is not sure enough of a further guess" if length else ""
 
     def next_length(self) -> int:
@@ -64,9 +64,9 @@ class Confident(NamedPolicy):
 
     def before(self, prospect: Prospect) -> bool:
         """Whether its survival is enough."""
-        least = self.further if prospect.n_before else self.first
+        least = FURTHER if prospect.n_before else FIRST
         return prospect.survival is None or prospect.survival >= least
 
     def behind(self, prospect: Prospect, token: int) -> bool:
         """Whether a further guess could be enough: its survival is at most that of this one."""
-        return prospect.survival is None or prospect.survival >= self.further
+        return prospect.survival is None or prospect.survival >= FURTHER

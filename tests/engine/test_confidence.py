@@ -57,8 +57,8 @@ class Network:
     def read(self, start, features, embeddings):
         self.n_asked += 1
         best = self.chances[self.n_asked - 1]
-        logits = np.log([best, *[(1 - best) / 5] * 5])
-        return Guess(np.zeros(WIDTH, np.float32), np.arange(6), logits)
+        logits = np.log([best, *[(1 - best) / 9] * 9])
+        return Guess(np.zeros(WIDTH, np.float32), np.arange(10), logits)
 
     def go_on(self, place, state, embedding):
         return self.read(place, None, None)
@@ -88,7 +88,7 @@ def test_a_head_goes_on_while_its_guesses_are_likely_kept(chances, n_drafted, n_
 
 
 def test_a_head_that_is_not_sure_of_its_first_guess_makes_none():
-    draft = drafted(Network(0.3), Confident(first=0.5))
+    draft = drafted(Network(0.14), Confident())
     assert draft.tokens == ()
     assert "not sure" in draft.note
 
@@ -132,7 +132,7 @@ def looked_up(context, limit, go_on, temperature=0.0):
 def test_a_lookup_goes_as_far_as_the_length_of_its_match_makes_likely():
     behind = [31, 32, 33, 34, 35, 36, 37, 38]
     two, eight = [1, 2], [3, 4, 5, 6, 7, 8, 1, 2]
-    confident = Confident(further=0.35)
+    confident = Confident()
     assert looked_up([9, *two, *behind, 10, *two], 8, confident) == (31,)  # 0.49, then 0.49 x 0.65
     assert looked_up([*eight, *behind, 10, *eight], 8, confident) == tuple(behind)  # 0.95 each
     assert looked_up([9, *two, *behind, 10, *two], 8, ALWAYS) == tuple(behind)
