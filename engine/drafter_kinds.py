@@ -6,7 +6,7 @@ from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.acceptance.tree import children_of
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling, TreeDrafter
 from engine.drafters.earlier_outputs import EarlierOutputs, outputs_of
-from engine.drafters.suffix_tree import Speculation
+from engine.drafters.suffix_settings import Speculation
 from engine.drafters.tree import check_tree
 from engine.errors import SettingError, VocabularyError
 from engine.heads import eagle, eagle_and_lookup, eagle_and_suffix, has_shipped_head

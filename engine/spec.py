@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.acceptance import ExactRejection
 from engine.drafters.ngram import Match
-from engine.drafters.suffix_tree import Choice, Speculation
+from engine.drafters.suffix_settings import Choice, Speculation
 from engine.errors import SettingError
 from engine.lengths import Confident, FixedLength
 from engine.sampling import Arithmetic, Sampling
@@ -70,7 +70,7 @@ class RunSpec:
     ngram_max, ngram_match
         Longest n-gram and which match wins: see `PromptLookup`.
     suffix_factor, suffix_offset, suffix_min_prob
-        How far suffix decoding goes: see `engine.drafters.suffix_tree.Speculation`.
+        How far suffix decoding goes: see `engine.drafters.suffix_settings.Speculation`.
     suffix_choice : str
         Which continuation it takes: "frequent" or "recent".
     suffix_outputs : bool

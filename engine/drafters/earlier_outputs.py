@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
-from engine.drafters.suffix_tree import Choice, Guess, Speculation, SuffixTree
+from engine.drafters.suffix_settings import Choice, Speculation
+from engine.drafters.suffix_tree import Guess, SuffixTree
 from engine.values import Tokens
 
 __all__ = ["MAX_NODES", "EarlierOutputs", "forget_outputs", "outputs_of"]

@@ -11,7 +11,8 @@ Not here: trees of several branches, and keeping the outputs on disk.
 from __future__ import annotations
 
 from engine.drafters.earlier_outputs import EarlierOutputs
-from engine.drafters.suffix_tree import Choice, Guess, Speculation, SuffixTree
+from engine.drafters.suffix_settings import Choice, Speculation
+from engine.drafters.suffix_tree import Guess, SuffixTree
 from engine.errors import SettingError
 from engine.lengths import ALWAYS, GoOn, Prospect
 from engine.sampling import Noise, OneHot, Sampling

@@ -5,7 +5,7 @@ root is a run of tokens that occurred, its node says how often, and its children
 Of all proposals that the ends of a context suggest, the one with the best score is taken, where the
 score is the sum of the estimated probabilities that its tokens are kept.
 
-Two things keep it small.  A path is followed to `depth` tokens.  And what occurred once is a *leaf*
+Two things keep it small.  A path is followed to 32 tokens.  And what occurred once is a *leaf*
 that only points into its text; it becomes nodes when it occurs a second time.  So a text without
 repetitions costs one node a token, and a token of it costs the tree one look-up.
 
@@ -18,62 +18,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import floor
-from typing import Literal
 
-from engine.errors import SettingError
+from engine.drafters.suffix_settings import DEPTH, Choice, Speculation
 
-__all__ = ["Choice", "Guess", "Speculation", "SuffixTree"]
-
-Choice = Literal["frequent", "recent"]
-
-MOST = 32
-DEPTH = 32
-"""Tokens of a path: the longest match and the proposal behind it together, where they occurred more than once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Speculation:
-    """How far a proposal goes.
-
-    Attributes
-    ----------
-    factor, offset : float, default 1.0, 0.0
-        A match of m tokens allows floor(factor * m + offset) tokens. 0 to 32, and -32 to 32.
-    min_prob : float, default 0.1
-        The least estimated probability, 0 to 1, that a token and all before it are kept.
-
-    Raises
-    ------
-    SettingError
-        If a value is outside its range, or no match would allow a token.
-
-    Examples
-    --------
-    >>> Speculation(factor=2).allowed(3, limit=4), Speculation(factor=2).allowed(3, limit=32)
-    (4, 6)
-    """
-
-    factor: float = 1.0
-    offset: float = 0.0
-    min_prob: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.factor <= MOST:
-            raise SettingError(f"the suffix factor is {self.factor}; it must be a number from 0 to {MOST}")
-        if not -MOST <= self.offset <= MOST:
-            raise SettingError(f"the suffix offset is {self.offset}; it must be a number from -{MOST} to {MOST}")
-        if not 0 <= self.min_prob <= 1:
-            raise SettingError(f"suffix decoding's least probability is {self.min_prob}; it must be from 0 to 1")
-        if self.allowed(DEPTH - 1, limit=1) < 1:
-            raise SettingError(
-                f"with the suffix factor {self.factor} and the offset {self.offset} no match is long enough, and it "
-                "would never propose a token; raise one of them"
-            )
-
-    def allowed(self, n_matched: int, limit: int) -> int:
-        """How many tokens may follow a match of so many."""
-        return min(limit, floor(self.factor * n_matched + self.offset))
+__all__ = ["Guess", "SuffixTree"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +70,6 @@ class SuffixTree:
     ----------
     choice : {"frequent", "recent"}, default "frequent"
         Which child a walk takes: the most frequent (of several, the one seen last), or the one seen last.
-    depth : int, default 32
-        The longest path.
     max_nodes : int, optional
         Nodes that it may have, and tokens that its texts may have together: the oldest texts are forgotten for
         new ones, and one that is too large by itself is dropped. Without it there is no limit.
@@ -139,9 +85,8 @@ class SuffixTree:
     Guess(tokens=(7, 8), n_matched=2, survivals=(1.0, 1.0))
     """
 
-    def __init__(self, choice: Choice = "frequent", *, depth: int = DEPTH, max_nodes: int | None = None) -> None:
+    def __init__(self, choice: Choice = "frequent", *, max_nodes: int | None = None) -> None:
         self._frequent = choice == "frequent"
-        self._depth = depth
         self._max_nodes = max_nodes
         self._root = _Node(-1, [], 0)
         self._root.open()
@@ -170,7 +115,7 @@ class SuffixTree:
             self._add(token)
 
     def count(self, tokens: Sequence[int]) -> int:
-        """How often a run of at most `depth` tokens occurred."""
+        """How often a run of at most 32 tokens occurred."""
         node, n_behind = self._find(tokens) or (None, 0)
         return 0 if node is None else 1 if n_behind else node.count
 
@@ -199,7 +144,7 @@ class SuffixTree:
             else:
                 children[token] = children.pop(token)  # the one seen last stands last
                 child.count += 1
-                if depth + 1 == self._depth:
+                if depth + 1 == DEPTH:
                     child.text = None  # several occurrences, and no room to tell them apart
                 else:
                     if child.children is None:
@@ -220,7 +165,7 @@ class SuffixTree:
             self._ends = []
         for start in range(len(text)):
             node = self._root
-            for token in text[start : start + self._depth]:
+            for token in text[start : start + DEPTH]:
                 if node.children is None:
                     break  # a leaf: the rest of this occurrence has no nodes
                 child = node.children[token]
@@ -250,7 +195,7 @@ class SuffixTree:
 
     def _matches(self, context: Sequence[int]) -> Iterator[tuple[_Node, int, int]]:
         """Where each end of the context that occurred leads, the shortest first."""
-        for n_matched in range(1, min(len(context), self._depth - 1) + 1):
+        for n_matched in range(1, min(len(context), DEPTH - 1) + 1):
             found = self._find(context[len(context) - n_matched :])
             if found is None:
                 return  # nor did a longer one

@@ -7,9 +7,10 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from engine.drafters import PromptLookup, SuffixDecoding
+from engine.drafters import PromptLookup, SuffixDecoding, suffix_tree
 from engine.drafters.earlier_outputs import MOST_TREES, EarlierOutputs, forget_outputs, outputs_of
-from engine.drafters.suffix_tree import Guess, Speculation, SuffixTree
+from engine.drafters.suffix_settings import Speculation
+from engine.drafters.suffix_tree import Guess, SuffixTree
 from engine.errors import SettingError
 from engine.sampling import Noise, OneHot, Sampling
 
@@ -47,8 +48,9 @@ def assert_counts(tree, texts, depth):
 
 @pytest.mark.parametrize("depth", [2, 3, 5, 32])
 @pytest.mark.parametrize("seed", range(8))
-def test_every_count_is_the_number_of_occurrences(seed, depth):
-    tree, texts = SuffixTree(depth=depth), random_texts(seed, 5)
+def test_every_count_is_the_number_of_occurrences(seed, depth, monkeypatch):
+    monkeypatch.setattr(suffix_tree, "DEPTH", depth)
+    tree, texts = SuffixTree(), random_texts(seed, 5)
     for place, text in enumerate(texts):
         tree.begin()
         for token in text:
@@ -60,8 +62,9 @@ def test_every_count_is_the_number_of_occurrences(seed, depth):
 @pytest.mark.parametrize("choice", ["frequent", "recent"])
 @pytest.mark.parametrize("max_nodes", [30, 60, 100])
 @pytest.mark.parametrize("depth", [3, 6])
-def test_counts_stay_right_when_the_oldest_texts_are_forgotten(choice, max_nodes, depth):
-    tree, texts = SuffixTree(choice, depth=depth, max_nodes=max_nodes), random_texts(max_nodes, 40, vocab_size=4)
+def test_counts_stay_right_when_the_oldest_texts_are_forgotten(choice, max_nodes, depth, monkeypatch):
+    monkeypatch.setattr(suffix_tree, "DEPTH", depth)
+    tree, texts = SuffixTree(choice, max_nodes=max_nodes), random_texts(max_nodes, 40, vocab_size=4)
     kept = 0
     for place, text in enumerate(texts):
         tree.begin()
