@@ -45,7 +45,8 @@ class Sampling:
     arithmetic : {"float", "integer"}, default "float"
         What exponentiates and adds up a row; see `engine.sampling.integer`.
     prompt_length : int, default 0
-        How many of the first tokens of a context are the prompt. `engine.decode` sets it.
+        How many of the first tokens of a context are the prompt. `engine.build` sets it for a spec, and
+        `engine.decode` for whatever it is given.
 
     Raises
     ------
