@@ -76,10 +76,10 @@ def build(
     spec : RunSpec
     progress : callable, optional
         Told (parts done, parts in all) while a model is compiled, which happens once.
-    outputs : EarlierOutputs, optional
-        What a spec with `suffix_outputs` looks at, instead of what the runs of this process emitted.
     loaded : LoadedModel, optional
         The target that the spec names, if it is loaded already.
+    outputs : EarlierOutputs, optional
+        What a spec with `suffix_outputs` looks at, instead of what the runs of this process emitted.
 
     Raises
     ------

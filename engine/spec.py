@@ -41,8 +41,8 @@ class RunSpec:
         tokens occurred before, else the head), "eagle+ngram:PATH", "suffix", "eagle+suffix",
         "eagle+suffix:PATH", "recycling" or "early-exit"; see `engine.drafter_kinds`.
     rule : str
-        "exact", "block", "sample-match", "gumbel" (lossless), "lenience", "ensemble", "typical" or "naive"
-        (lossy); see `engine.rules`.
+        "exact", "block", "sample-match", "gumbel", "tree-independent", "tree-distinct", "tree-match" (lossless),
+        "lenience", "ensemble", "typical" or "naive" (lossy); see `engine.rules`.
     draft_length : int
         Tokens to draft at a step, 0 to 32; the most, whatever the length policy.
     tree_width : int

@@ -22,7 +22,7 @@ __all__ = ["SuffixDecoding"]
 
 
 class SuffixDecoding:
-    """Propose the most frequent continuation of the longest ends of the context that occurred before.
+    """Propose the best of what followed the ends of the context, of any length, where they occurred before.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How far to guess: one file per policy, the protocol in `base`, what a policy may look at in `guess`."""
+"""How far to guess: one file per policy, the protocol in `base`, what a policy may look at in `prospect`."""
 
 from engine.lengths.adaptive import AdaptiveThreshold
 from engine.lengths.base import ALWAYS, MAX_DRAFT_LENGTH, Always, GoOn, LengthPolicy, NamedPolicy, Outcome

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine import ExactRejection, ModelDrafter, NoDraft, PromptLookup, RunSpec, Step, build
-from engine.drafter_kinds import load
+from engine.drafter_kinds import DRAFTERS, load
 from engine.errors import PromptError, SettingError, VocabularyError
 from engine.models.callable import CallableModel
 from engine.rules import RULES
@@ -18,6 +18,11 @@ SPEC = RunSpec(prompt="The draft", stop=("x", "yz"), temperature=0.25, seed=2**6
 
 def test_json_both_ways_keeps_every_field():
     assert RunSpec.from_json(SPEC.to_json()) == SPEC
+
+
+@pytest.mark.parametrize("name", [*RULES, *DRAFTERS])
+def test_every_rule_and_drafter_stands_in_the_description_of_a_spec(name):
+    assert f'"{name}"' in RunSpec.__doc__
 
 
 def test_a_field_that_is_left_out_takes_its_default():
