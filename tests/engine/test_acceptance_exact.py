@@ -67,7 +67,7 @@ def test_output_law_equals_the_processed_target_law(sampling, filter_the_draft):
     [
         # jaymody/speculative-sampling#3: an argmax draft judged with its softmax
         (OneHot(0), Dense(Q), 1 / 3),
-        # the temperature on one side only: drawn at 0.5, judged at 1 (algorithms.md 5.2)
+        # the temperature on one side only: drawn at 0.5, judged at 1
         (law(np.log(Q), Sampling(temperature=0.5)), Dense(Q), 0.152),
         (Dense(Q), Dense(Q), 0.0),
         (OneHot(0), OneHot(0), 0.0),
@@ -103,8 +103,8 @@ def test_reported_acceptance_probability_is_where_the_verdict_flips(token):
         assert not judge(token, Dense(Q), P, draw=probability * (1 + 1e-12)).tested[0].accepted
 
 
-def test_one_position_toy_has_the_published_values():
-    """algorithms.md 4.3: alpha .9, residual (0, 0, 1)."""
+def test_one_position_toy_has_the_values_of_the_formulas():
+    """Leviathan et al., arXiv 2211.17192: alpha is .5 + .3 + .1 (theorem 3.5), max(0, target - draft) is (0, 0, .1)."""
     alpha = sum(q * judge(token, Dense(Q), P, draw=0.5).tested[0].accept_prob for token, q in enumerate(Q))
     assert alpha == pytest.approx(0.9)
     assert residual(Dense(P), Dense(Q)).dense(3).tolist() == [0, 0, 1]
@@ -154,7 +154,7 @@ def test_bonus_comes_from_the_row_behind_the_draft():
 
 
 def test_a_position_uses_its_own_draws_and_no_other():
-    """The uniform number of a test must not be used for the replacement (algorithms.md 5.11)."""
+    """The uniform number of a test must not be used for the replacement: it says which token was refused."""
     asked = []
 
     class Recording:

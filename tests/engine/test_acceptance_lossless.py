@@ -108,7 +108,7 @@ def test_block_keeps_eleven_ninths_where_the_exact_rule_keeps_ten():
     [(1, 0.8, 0.8), (2, 1.44, 1.48), (3, 1.952, 2.074), (4, 2.362, 2.601), (5, 2.689, 3.074)],
 )
 def test_tokens_kept_of_two_fixed_laws(length, exact, block):
-    """algorithms.md 1.6."""
+    """Exact: .8 + .64 + ...; block: .8 + .68 + ..., the mean running ratios of docs/rules.md."""
     pair = same_everywhere([0.5, 0.3, 0.2], [0.3, 0.3, 0.4])
     assert kept_on_average(ExactRejection(), pair, length=length) == pytest.approx(exact, abs=5e-4)
     assert kept_on_average(BlockVerification(), pair, length=length) == pytest.approx(block, abs=5e-4)
@@ -170,7 +170,7 @@ def behind(pair, context):
 
 @pytest.mark.parametrize("lenience", [0.05, 0.5, 0.9, 1.0])
 def test_lenience_is_off_by_its_closed_form(lenience):
-    """TV = alpha(l) - alpha(1), at every context of every pair (algorithms.md 1.4)."""
+    """TV = alpha(l) - alpha(1), at every context of every pair (docs/rules.md)."""
     rule = Lenience(lenience)
     for pair in PAIRS:
         for context in contexts(VOCABULARY, 1):
@@ -190,8 +190,8 @@ def test_lenience_makes_no_token_more_probable_than_its_bound():
             assert (first_token_law(Lenience(lenience), *pair) <= p / lenience + 1e-12).all()
 
 
-def test_lenience_of_the_toy_has_the_published_law():
-    """algorithms.md 4.3: l = .9 gives (.5556, .3, .1444), TV .05556."""
+def test_lenience_of_the_toy_has_the_law_worked_out_by_hand():
+    """The first token is kept with .5 / (.9 * .6), which gives .5556; what is refused becomes the third."""
     emitted = first_token_law(Lenience(0.9), *same_everywhere([0.5, 0.3, 0.2], [0.6, 0.3, 0.1]))
     assert emitted == pytest.approx([0.5556, 0.3, 0.1444], abs=1e-4)
     assert total_variation(emitted, [0.5, 0.3, 0.2]) == pytest.approx(0.05556, abs=1e-5)
@@ -199,7 +199,7 @@ def test_lenience_of_the_toy_has_the_published_law():
 
 @pytest.mark.parametrize("weight", [0.0, 0.25, 0.8])
 def test_ensemble_is_off_by_its_closed_form(weight):
-    """Law w p + (1 - w) q, TV (1 - w) TV(p, q), kept with probability 1 - w TV(p, q) (algorithms.md 1.4)."""
+    """Law w p + (1 - w) q, TV (1 - w) TV(p, q), kept with probability 1 - w TV(p, q) (docs/rules.md)."""
     rule = Ensemble(weight)
     for pair in PAIRS:
         for context in contexts(VOCABULARY, 1):
@@ -244,7 +244,7 @@ def test_lenience_and_ensemble_of_one_are_the_exact_rule_and_say_so():
 
 
 def test_typical_acceptance_of_the_toy_gives_the_law_of_the_draft():
-    """algorithms.md 1.5: everything is kept, so the law is q, TV .3."""
+    """All of the target is above .09, so everything is kept and the law is q."""
     emitted = first_token_law(TypicalAcceptance(), *same_everywhere([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]))
     assert emitted == pytest.approx([0.2, 0.3, 0.5])
     assert total_variation(emitted, [0.5, 0.3, 0.2]) == pytest.approx(0.3)

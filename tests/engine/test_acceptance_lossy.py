@@ -55,7 +55,7 @@ def test_at_temperature_0_nothing_is_mixed():
 
 
 def test_typical_acceptance_asks_for_less_where_the_target_is_open():
-    """algorithms.md 1.5: H = 1.03 and .39 give .09, an even choice among 1000 gives 3e-4."""
+    """Cai et al., arXiv 2401.10774, section 2.3.1: .09 at entropies 1.03 and .39, 3e-4 for an even choice of 1000."""
     rule = TypicalAcceptance()
     assert rule.asked_for(Dense(TARGET)) == 0.09
     assert rule.asked_for(Dense(np.array([0.87, 0.13]))) == 0.09

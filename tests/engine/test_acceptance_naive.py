@@ -1,4 +1,4 @@
-"""The naive rule does what it states, and what it states is not lossless (algorithms.md, section 1.9)."""
+"""The naive rule does what it states, and what it states is not lossless (docs/rules.md, docs/design.md)."""
 
 import math
 

@@ -233,7 +233,7 @@ def plain_text(target, prompt, penalties, n_tokens):
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 @pytest.mark.parametrize("kind", ["none", "good", "bad", "same", "ngram", "first", "suffix", "recycling"])
 def test_greedy_text_with_drafted_repeats_is_the_plain_text(penalties, kind):
-    """algorithms.md 5.14, 8; TensorRT-LLM#17701: penalties were left out where tokens were drafted."""
+    """TensorRT-LLM#17701: penalties were left out where tokens were drafted."""
     target = random_model(1)
     noisy = CallableModel(lambda ids: target.logits(ids)[0] + random_model(2, scale=1.0).logits(ids)[0], 6)
     drafter = {

@@ -29,7 +29,7 @@ def test_leviathan_table_1(alpha, length, operations, speed):
     ],
 )
 def test_speed_under_lenience_at_the_best_draft_length(alphas, speeds):
-    """Leviathan, appendix A.5: acceptance at lenience 1, .5, .3, .1, cost .015 (algorithms.md 1.4)."""
+    """Leviathan, appendix A.5: acceptance at lenience 1, .5, .3, .1, cost .015."""
     for alpha, speed in zip(alphas, speeds, strict=True):
         assert speed_up(alpha, best_draft_length(alpha, 0.015), 0.015) == pytest.approx(speed, abs=0.00501)
 
