@@ -51,6 +51,7 @@ def test_at_temperature_0_nothing_is_mixed():
     verdict = judge(Ensemble(0.1), (2,), **greedy)
     assert (verdict.n_accepted, verdict.token) == (0, 0)
     assert Ensemble(0.1).distance(OneHot(0), OneHot(2)) == 0
+    assert Ensemble.guarantee.startswith("Above temperature 0 ")  # and what it says of drafted positions ends there
     assert Lenience(0.1).distance(OneHot(0), OneHot(2)) == 0
 
 
@@ -72,6 +73,19 @@ def test_typical_acceptance_draws_nothing_for_its_test_and_refuses_strictly():
     assert all(test.draw is None for test in verdict.tested)
     terms = {term.name: term.value for term in verdict.tested[2].terms}
     assert terms["asked_for"] == min(terms["threshold"], terms["scale"] * math.exp(-terms["entropy"])) == 0.2
+
+
+@pytest.mark.parametrize(("threshold", "scale"), [(1.0, 1.0), (0.09, 0.3), (0.0, 0.0)])
+@pytest.mark.parametrize("sampling", [Sampling(temperature=0), Sampling(temperature=1, top_k=1), PLAIN], ids=str)
+def test_typical_acceptance_keeps_what_the_target_is_sure_of_and_nothing_else(threshold, scale, sampling):
+    """At temperature 0 that gives the text of plain decoding, whatever is asked for."""
+    rule, draft = TypicalAcceptance(threshold, scale), Draft((1, 0), (OneHot(1), OneHot(0)))
+    with np.errstate(divide="ignore"):
+        rows = Rows(np.log([[0.0, 1.0, 0.0]] * 3), sampling)
+    verdict = rule.judge(draft, rows, noise=Noise(3), start=0)
+    assert [test.accepted for test in verdict.tested] == [True, False]
+    assert (verdict.n_accepted, verdict.token) == (1, 1)
+    assert [chance for chance, _ in rule.chances(draft, rows)] == [0, 1, 0]
 
 
 def test_every_step_gets_on_whatever_is_refused():
