@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.acceptance import Ensemble, Lenience, SampleMatch, TypicalAcceptance
+from engine.acceptance.lenience import LEAST
 from engine.errors import SettingError
 from engine.sampling import Dense, Noise, OneHot, Rows, Sampling
 from engine.values import Draft
@@ -30,6 +31,18 @@ def test_lenience_keeps_up_to_its_probability_and_replaces_from_the_plain_residu
         assert verdict.tested[0].accept_prob == pytest.approx(keeps)
         assert verdict.token == (0 if draw >= keeps else 1)  # the residual (1, 0, 0), or the bonus at 0.5
     assert verdict.tested[0].draw == keeps + 1e-9
+
+
+@pytest.mark.parametrize("draft_prob", [5e-324, 1e-300, 1e-6])
+def test_the_least_lenience_is_one_to_compute_with(draft_prob):
+    """No quotient is one by 0, and no distance lost in rounding, however improbable the draft had its token."""
+    rule, draft = Lenience(LEAST), Dense(np.array([1 - draft_prob, draft_prob, 0.0]))
+    for target, keeps in (([1.0, 0.0, 0.0], 0.0), ([0.7, 0.3, 0.0], 1.0)):
+        with np.errstate(divide="ignore"):
+            tested = judge(rule, (1,), [0.5], law=draft, target=target).tested[0]
+        assert tested.accept_prob == keeps
+        assert tested.accepted == (keeps == 1)
+    assert rule.distance(Dense(TARGET), Dense(DRAFT)) == pytest.approx(0.3, abs=1e-9)  # all that is drafted is kept
 
 
 @pytest.mark.parametrize("weight", [0.25, 0.8])
@@ -106,7 +119,7 @@ def test_match_tells_where_the_number_fell():
 @pytest.mark.parametrize(
     ("make", "values", "name"),
     [
-        (Lenience, [0.0, -0.1, 1.01, math.nan, math.inf], "lenience"),
+        (Lenience, [0.0, -0.1, 1e-323, 9.9e-7, 1.01, math.nan, math.inf], "lenience"),
         (Ensemble, [-0.1, 1.01, math.nan, math.inf], "ensemble_weight"),
         (TypicalAcceptance, [-0.1, 1.01, math.nan, math.inf], "typical_threshold"),
         (lambda value: TypicalAcceptance(0.09, value), [-0.1, 1.01, math.nan], "typical_scale"),
