@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.lengths import MAX_DRAFT_LENGTH
 from engine.sampling import Law, Noise, OneHot, Purpose, Sparse
 from engine.sampling.law_kinds import Array
 
 __all__ = ["SharedGumbels"]
 
-KEPT = 12
-"""Positions whose numbers are kept, as the target draws where the draft has drawn: at 49,152 tokens 0.4 MB each."""
+KEPT = MAX_DRAFT_LENGTH + 1
+"""Positions whose numbers are kept: those of the longest step, as the target draws where the draft has drawn, and the
+next step draws where this one was refused. At 49,152 tokens 0.4 MB each."""
 
 SHARED = 3
 """Stands in the counter where other draws have their purpose."""
@@ -36,7 +38,8 @@ SMALLEST = 1e-300
 class SharedGumbels(Noise):
     """Noise whose draws from laws use Gumbel numbers keyed by (seed, position), whatever the purpose.
 
-    Its uniform numbers are those of `Noise`.
+    Its uniform numbers are those of `Noise`. What is kept for one step is kept for the next (`of_step`), so that the
+    numbers of a position are made once.
 
     Examples
     --------
@@ -46,7 +49,7 @@ class SharedGumbels(Noise):
     True
     """
 
-    _kept: OrderedDict[int, Array] = field(default_factory=OrderedDict, init=False, repr=False, compare=False)
+    _kept: OrderedDict[int, Array] = field(default_factory=OrderedDict, repr=False, compare=False)
 
     def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
         """The token with the largest log-probability + Gumbel number at `position`, for any purpose and place."""

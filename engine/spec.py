@@ -81,7 +81,7 @@ class RunSpec:
     acceptance_probability : float
         The naive rule's parameter.
     lenience : float
-        Of the rule lenience: above 0, and 1 is the exact rule.
+        Of the rule lenience, 0.000001 to 1: 1 is the exact rule.
     ensemble_weight : float
         Of the rule ensemble: the target's share of the mixture, 0 to 1, and 1 is the exact rule.
     typical_threshold, typical_scale : float

@@ -46,8 +46,8 @@ class Ensemble:
 
     name = "ensemble"
     guarantee = (
-        "A token at a drafted position has exactly the law weight * target + (1 - weight) * draft, "
-        "one behind the draft has the target's."
+        "Above temperature 0 a token at a drafted position has exactly the law weight * target + (1 - weight) * draft, "
+        "one behind the draft the target's; at temperature 0 every token is the target's most probable one."
     )
     source = "Hugging Face transformers, pull request 45979; the test is that of arXiv 2211.17192, Algorithm 1"
     needs: Needs = "draft law"

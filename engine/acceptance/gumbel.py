@@ -15,7 +15,7 @@ from engine.acceptance.coupling import keep_probability, law_beside
 from engine.acceptance.sample_match import chances_of_matches, judged_by_match
 from engine.evidence import Source, Term
 from engine.gumbels import SharedGumbels
-from engine.sampling import Law, Noise, OneHot, Purpose, Rows
+from engine.sampling import Law, Noise, OneHot, Rows
 from engine.values import Draft, Verdict
 
 __all__ = ["GumbelMatch"]
@@ -67,7 +67,9 @@ class GumbelMatch:
         return chances_of_matches(draft, [*laws, rows.law(len(laws))])
 
 
-def _about(token: int, target: Law, draft: Law, noise: Noise, position: int) -> tuple[float, tuple[Term, ...]]:
+def _about(
+    token: int, own: int, target: Law, draft: Law, noise: Noise, position: int
+) -> tuple[float, tuple[Term, ...]]:
     """The guess in the race, and the winner; at temperature 0 there is no race."""
     if not isinstance(noise, SharedGumbels):
         return target.prob(token), ()  # nothing is shared, so this is plain sample-match
@@ -75,9 +77,8 @@ def _about(token: int, target: Law, draft: Law, noise: Noise, position: int) -> 
     if isinstance(target, OneHot):
         return keep_prob, ()
     score = noise.score(target, token, position)
-    winner = noise.draw(target, position, Purpose.TARGET)
     return keep_prob, (
         Term("gumbel", noise.gumbel(token, position)),
         Term("score", score if math.isfinite(score) else None),
-        Term("largest", noise.score(target, winner, position)),
+        Term("largest", noise.score(target, own, position)),
     )

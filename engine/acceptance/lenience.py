@@ -16,6 +16,9 @@ from engine.values import Draft, Tested, Verdict
 
 __all__ = ["Lenience"]
 
+LEAST = 1e-6
+"""With less, what is kept is computed as a difference of numbers beyond all measure, and no longer right."""
+
 
 class Lenience:
     """Keep a drafted token with probability min(1, target_prob / (lenience * draft_prob)).
@@ -26,7 +29,7 @@ class Lenience:
     Parameters
     ----------
     lenience : float, default 0.5
-        Above 0 and at most 1; 1 is the exact rule, and lossless.
+        From 0.000001, which keeps nearly all that is drafted, to 1, which is the exact rule, and lossless.
 
     Raises
     ------
@@ -54,8 +57,8 @@ class Lenience:
     replacement: Source = "residual"
 
     def __init__(self, lenience: float = 0.5) -> None:
-        if not 0 < lenience <= 1:
-            raise SettingError(f"lenience is {lenience}; it must be above 0 and at most 1 (1 is the exact rule)")
+        if not LEAST <= lenience <= 1:
+            raise SettingError(f"lenience is {lenience}; it must be from {LEAST:f} to 1 (1 is the exact rule)")
         self.lenience = lenience
         self.lossless = lenience == 1
 
@@ -78,6 +81,6 @@ class Lenience:
 
     def _tested(self, token: int, *, draft: Law, target: Law, draw: float) -> Tested:
         draft_prob, target_prob = draft.prob(token), target.prob(token)
-        asked = self.lenience * draft_prob
-        terms = (Term("lenience", self.lenience),)
-        return Tested(draw * asked < target_prob, draft_prob, target_prob, min(1.0, target_prob / asked), draw, terms)
+        keep_prob = min(1.0, target_prob / draft_prob / self.lenience)
+        accepted = draw * self.lenience * draft_prob < target_prob
+        return Tested(accepted, draft_prob, target_prob, keep_prob, draw, (Term("lenience", self.lenience),))

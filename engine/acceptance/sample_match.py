@@ -20,9 +20,9 @@ from engine.values import Draft, Tested, Verdict
 
 __all__ = ["SampleMatch", "chances_of_matches", "judged_by_match"]
 
-About = Callable[[int, Law, Law, Noise, int], tuple[float, tuple[Term, ...]]]
-"""How probable a match is, and the numbers of the formula: from a drafted token, the target's and the draft's law,
-the noise and the absolute position."""
+About = Callable[[int, int, Law, Law, Noise, int], tuple[float, tuple[Term, ...]]]
+"""How probable a match is, and the numbers of the formula: from a drafted token and the target's own, the target's and
+the draft's law, the noise and the absolute position."""
 
 
 class SampleMatch:
@@ -63,7 +63,7 @@ def judged_by_match(draft: Draft, rows: Rows, about: About, *, noise: Noise, sta
     for index, (token, draft_law) in enumerate(zip(draft.tokens, draft.laws, strict=True)):
         target = rows.law(index)
         own = noise.draw(target, start + index, Purpose.TARGET)
-        keep_prob, terms = about(token, target, draft_law, noise, start + index)
+        keep_prob, terms = about(token, own, target, draft_law, noise, start + index)
         tests.append(Tested(own == token, draft_law.prob(token), target.prob(token), keep_prob, None, terms))
         if own != token:
             return Verdict(tuple(tests), own)
@@ -78,7 +78,9 @@ def chances_of_matches(draft: Draft, laws: list[Law]) -> Chances:
     return one_by_one(kept, [*others, laws[-1]])
 
 
-def _about(token: int, target: Law, draft: Law, noise: Noise, position: int) -> tuple[float, tuple[Term, ...]]:
+def _about(
+    token: int, own: int, target: Law, draft: Law, noise: Noise, position: int
+) -> tuple[float, tuple[Term, ...]]:
     """Where the token's stretch of the line from 0 to 1 lies, and where the draw; at temperature 0 there is no line."""
     prob = target.prob(token)
     if isinstance(target, OneHot):

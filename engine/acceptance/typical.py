@@ -24,7 +24,8 @@ __all__ = ["TypicalAcceptance"]
 class TypicalAcceptance:
     """Keep a drafted token if target_prob > min(threshold, scale * exp(-entropy)), the entropy being the target's.
 
-    A refused token is replaced by one drawn from the whole of the target's law.
+    A token that the target is sure of is kept whatever is asked for: a probability of 1 cannot be exceeded. A refused
+    token is replaced by one drawn from the whole of the target's law.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class TypicalAcceptance:
         for index, (token, draft_law) in enumerate(zip(draft.tokens, draft.laws, strict=True)):
             target = rows.law(index)
             asked_for, target_prob = self.asked_for(target), target.prob(token)
-            accepted = target_prob > asked_for
+            accepted = _plausible(target_prob, asked_for)
             terms = (
                 Term("threshold", self.threshold),
                 Term("scale", self.scale),
@@ -94,6 +95,12 @@ class TypicalAcceptance:
         """See `AcceptanceRule.chances`; every probability is 0 or 1."""
         laws = [rows.law(index) for index in range(len(draft.tokens) + 1)]
         kept = [
-            float(law.prob(token) > self.asked_for(law)) for token, law in zip(draft.tokens, laws[:-1], strict=True)
+            float(_plausible(law.prob(token), self.asked_for(law)))
+            for token, law in zip(draft.tokens, laws[:-1], strict=True)
         ]
         return one_by_one(kept, laws)
+
+
+def _plausible(target_prob: float, asked_for: float) -> bool:
+    """Whether a guess is kept; more than 1 cannot be had, so 1 is always enough."""
+    return target_prob > asked_for or target_prob == 1

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from engine.bench.plan import usable_drafters
+from engine.bench.plan import USUAL, usable_drafters
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
 from engine.build import build
 from engine.cli.bar import runs_bar
@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     option("--drafter", action="append", metavar="NAME[:LENGTH][,SETTING=VALUE]...",
            help=f"one configuration, such as ngram:4 or eagle+ngram:3,rule=naive; {', '.join(DRAFTERS[1:])} or "
            f"model:NAME; settings: {', '.join(OF_A_CONFIGURATION)}; may be given {MOST_CONFIGURATIONS} times "
-           "(default: {', '.join(USUAL)}, as far as it has them, at draft length 4)")  # fmt: skip
+           f"(default: {', '.join(USUAL)}, as far as it has them, at draft length 4)")  # fmt: skip
     prompts = parser.add_mutually_exclusive_group()
     prompts.add_argument("--prompt", metavar="TEXT", help="one prompt")
     prompts.add_argument("--prompts", metavar="FILE", help="one prompt a line, JSONL with prompt and category, or "

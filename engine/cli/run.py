@@ -107,7 +107,7 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
     option("--acceptance-probability", type=float, default=DEFAULT.acceptance_probability, metavar="P",
            help="the naive rule's parameter (default %(default)s)")  # fmt: skip
     option("--lenience", type=float, default=DEFAULT.lenience, metavar="L",
-           help="of the rule lenience: above 0, 1 is the exact rule (default %(default)s)")  # fmt: skip
+           help="of the rule lenience: 0.000001 to 1, which is the exact rule (default %(default)s)")  # fmt: skip
     option("--ensemble-weight", type=float, default=DEFAULT.ensemble_weight, metavar="W",
            help="of the rule ensemble: the target's share, 1 is the exact rule (default %(default)s)")  # fmt: skip
     option("--typical-threshold", type=float, default=DEFAULT.typical_threshold, metavar="E",

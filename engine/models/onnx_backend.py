@@ -65,9 +65,11 @@ class OnnxTransformer(CachedTransformer):
         """See `CachedTransformer.tree_logits`.
 
         In one pass the last bits of a row depend on the tree; so with `exact_rows` every branch gets a plain call, and
-        so it does where a context has no room for a whole tree behind it.
+        so it does where a context has no room for a whole tree behind it, or is one token: with nothing cached before
+        them, `GroupQueryAttention` takes the rows for a prompt, and heeds neither positions nor mask.
         """
-        if self.exact_rows or len(context) + len(tokens) >= self.context_length:
+        no_room = len(context) + len(tokens) >= self.context_length
+        if self.exact_rows or no_room or len(context) == 1:
             return rows_by_branch(self, context, tokens, parents)
         return super().tree_logits(context, tokens, parents)
 

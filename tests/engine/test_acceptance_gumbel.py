@@ -10,9 +10,12 @@ import pytest
 
 from engine.acceptance import GumbelMatch, SampleMatch
 from engine.acceptance.coupling import keep_probability, law_beside
-from engine.gumbels import KEPT, SharedGumbels
+from engine.build import build
+from engine.gumbels import KEPT, SHARED, SharedGumbels
 from engine.laws import total_variation
+from engine.metrics import measure
 from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse
+from engine.spec import RunSpec
 from engine.values import Draft
 
 PLAIN = Sampling(temperature=1)
@@ -117,6 +120,40 @@ def test_numbers_do_not_depend_on_what_was_asked_before():
         assert asked.gumbel(2, place) == fresh.gumbel(2, place) == SharedGumbels(9).gumbel(2, place)
     assert len(asked._kept) == KEPT
     assert asked.uniform(4, Purpose.ACCEPT) == Noise(9).uniform(4, Purpose.ACCEPT)
+
+
+@pytest.mark.parametrize("draft_length", [1, 4, 8, 16, 32])
+def test_numbers_of_a_position_are_made_once(monkeypatch, draft_length):
+    """Draft and target share them, and so do all steps that draft the position."""
+    made, philox = Counter(), np.random.Philox
+
+    def counted(*, key, counter):
+        if counter[2] == SHARED:
+            made[counter[1]] += 1
+        return philox(key=key, counter=counter)
+
+    monkeypatch.setattr(np.random, "Philox", counted)
+    spec = RunSpec(prompt="The draft model", rule="gumbel", draft_length=draft_length, max_tokens=60, agreement=0.5)
+    assert measure(build(spec).events()).rejected > 0
+    assert len(made) >= 60
+    assert set(made.values()) == {1}
+
+
+def test_target_draws_once_at_a_position(monkeypatch):
+    asked, draw = Counter(), SharedGumbels.draw
+
+    def counted(self, law, position, purpose, place=0):
+        asked[purpose, position] += 1
+        return draw(self, law, position, purpose, place)
+
+    monkeypatch.setattr(SharedGumbels, "draw", counted)
+    noise = SharedGumbels(21)
+    tokens = tuple(noise.draw(TARGET, position, Purpose.DRAFT) for position in range(5))
+    verdict = GumbelMatch().judge(Draft(tokens, (TARGET,) * 5), rows(*[TARGET.probs] * 6), noise=noise, start=0)
+    assert verdict.n_accepted == 5
+    assert asked == {
+        (purpose, place): 1 for purpose, n in ((Purpose.DRAFT, 5), (Purpose.TARGET, 6)) for place in range(n)
+    }
 
 
 def test_draw_is_the_largest_score():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.acceptance import Ensemble, Lenience, SampleMatch, TypicalAcceptance
+from engine.acceptance.lenience import LEAST
 from engine.errors import SettingError
 from engine.sampling import Dense, Noise, OneHot, Rows, Sampling
 from engine.values import Draft
@@ -32,6 +33,18 @@ def test_lenience_keeps_up_to_its_probability_and_replaces_from_the_plain_residu
     assert verdict.tested[0].draw == keeps + 1e-9
 
 
+@pytest.mark.parametrize("draft_prob", [5e-324, 1e-300, 1e-6])
+def test_the_least_lenience_is_one_to_compute_with(draft_prob):
+    """No quotient is one by 0, and no distance lost in rounding, however improbable the draft had its token."""
+    rule, draft = Lenience(LEAST), Dense(np.array([1 - draft_prob, draft_prob, 0.0]))
+    for target, keeps in (([1.0, 0.0, 0.0], 0.0), ([0.7, 0.3, 0.0], 1.0)):
+        with np.errstate(divide="ignore"):
+            tested = judge(rule, (1,), [0.5], law=draft, target=target).tested[0]
+        assert tested.accept_prob == keeps
+        assert tested.accepted == (keeps == 1)
+    assert rule.distance(Dense(TARGET), Dense(DRAFT)) == pytest.approx(0.3, abs=1e-9)  # all that is drafted is kept
+
+
 @pytest.mark.parametrize("weight", [0.25, 0.8])
 def test_ensemble_keeps_up_to_the_mixture(weight):
     keeps = (weight * 0.2 + (1 - weight) * 0.5) / 0.5
@@ -51,6 +64,7 @@ def test_at_temperature_0_nothing_is_mixed():
     verdict = judge(Ensemble(0.1), (2,), **greedy)
     assert (verdict.n_accepted, verdict.token) == (0, 0)
     assert Ensemble(0.1).distance(OneHot(0), OneHot(2)) == 0
+    assert Ensemble.guarantee.startswith("Above temperature 0 ")  # and what it says of drafted positions ends there
     assert Lenience(0.1).distance(OneHot(0), OneHot(2)) == 0
 
 
@@ -74,6 +88,19 @@ def test_typical_acceptance_draws_nothing_for_its_test_and_refuses_strictly():
     assert terms["asked_for"] == min(terms["threshold"], terms["scale"] * math.exp(-terms["entropy"])) == 0.2
 
 
+@pytest.mark.parametrize(("threshold", "scale"), [(1.0, 1.0), (0.09, 0.3), (0.0, 0.0)])
+@pytest.mark.parametrize("sampling", [Sampling(temperature=0), Sampling(temperature=1, top_k=1), PLAIN], ids=str)
+def test_typical_acceptance_keeps_what_the_target_is_sure_of_and_nothing_else(threshold, scale, sampling):
+    """At temperature 0 that gives the text of plain decoding, whatever is asked for."""
+    rule, draft = TypicalAcceptance(threshold, scale), Draft((1, 0), (OneHot(1), OneHot(0)))
+    with np.errstate(divide="ignore"):
+        rows = Rows(np.log([[0.0, 1.0, 0.0]] * 3), sampling)
+    verdict = rule.judge(draft, rows, noise=Noise(3), start=0)
+    assert [test.accepted for test in verdict.tested] == [True, False]
+    assert (verdict.n_accepted, verdict.token) == (1, 1)
+    assert [chance for chance, _ in rule.chances(draft, rows)] == [0, 1, 0]
+
+
 def test_every_step_gets_on_whatever_is_refused():
     verdict = judge(TypicalAcceptance(1.0, 1.0), (1, 1), target=[0.4, 0.3, 0.3], target_draw=0.99)
     assert (verdict.n_accepted, verdict.token) == (0, 2)
@@ -92,7 +119,7 @@ def test_match_tells_where_the_number_fell():
 @pytest.mark.parametrize(
     ("make", "values", "name"),
     [
-        (Lenience, [0.0, -0.1, 1.01, math.nan, math.inf], "lenience"),
+        (Lenience, [0.0, -0.1, 1e-323, 9.9e-7, 1.01, math.nan, math.inf], "lenience"),
         (Ensemble, [-0.1, 1.01, math.nan, math.inf], "ensemble_weight"),
         (TypicalAcceptance, [-0.1, 1.01, math.nan, math.inf], "typical_threshold"),
         (lambda value: TypicalAcceptance(0.09, value), [-0.1, 1.01, math.nan], "typical_scale"),

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from engine.bench.plan import USUAL
 from engine.cli import compare as command
 from engine.cli.main import main
 
@@ -34,6 +35,12 @@ def test_every_drafter_is_compared_if_none_is_named(capsys):
     assert main([*SMALL, "--json"]) == 0
     names = [row["name"] for row in json.loads(capsys.readouterr().out)["configurations"]]
     assert names == ["plain", "ngram 4", "model 4"]
+
+
+def test_help_names_the_drafters_that_are_compared_by_default(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    assert f"(default: {', '.join(USUAL)}, as far as it has them" in " ".join(capsys.readouterr().out.split())
 
 
 def test_predictions_and_a_file(capsys, tmp_path):

@@ -21,6 +21,12 @@ def test_lossless_tells_figures_and_tables(capsys):
     assert "Acceptance by position" in told
 
 
+@pytest.mark.parametrize("command", [["lab", "lossless"], ["run", "--prompt", "The draft"]], ids=" ".join)
+def test_a_lenience_too_small_to_compute_with_is_refused_in_a_sentence(capsys, command):
+    assert main([*command, "--rule", "lenience", "--lenience", "1e-323"]) == 2
+    assert "lenience is 1e-323; it must be from 0.000001 to 1" in capsys.readouterr().err
+
+
 def test_a_parameter_of_the_rule_is_taken(capsys):
     command = [
         "lab",

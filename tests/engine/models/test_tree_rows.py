@@ -232,6 +232,18 @@ def test_compiled_rows_of_one_pass_equal_node_by_node_calls(compiled: OnnxTransf
         assert np.abs(rows - node_by_node(model, context, tokens, parents)).max() < 1e-4
 
 
+@pytest.mark.parametrize("n_context", [1, 2, 3])
+def test_compiled_rows_behind_a_short_context_equal_node_by_node_calls(
+    compiled: OnnxTransformer, n_context: int
+) -> None:
+    model, context = compiled.fork(exact_rows=False), IDS[:n_context]
+    tokens, parents = [5, 9, 11, 4], [-1, -1, 0, 1]
+    rows = model.tree_logits(context, tokens, parents)
+    assert np.abs(rows - node_by_node(model, context, tokens, parents)).max() < 1e-4
+    after = [*context, 9, 4, 7]
+    assert np.abs(model.logits(after) - model.fork().logits(after)).max() < 1e-4
+
+
 def test_compiled_rows_that_are_to_be_exact_are_those_of_plain_calls(compiled: OnnxTransformer) -> None:
     model = compiled.fork(exact_rows=True)
     tokens, parents = random_tree(np.random.default_rng(8), 12, model.vocab_size)
