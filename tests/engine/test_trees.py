@@ -439,3 +439,27 @@ def test_evidence_of_a_tree_is_recomputed_from_the_models(rule):
             assert choice.drawn_prob == pytest.approx(left[decision.target_token], abs=1e-9)
         context.extend(step.emitted)
     assert n_residuals > 50
+
+
+def test_evidence_of_matching_strikes_all_refused_siblings_out_of_the_residual():
+    spec = RunSpec(prompt=PROMPTS[0], max_tokens=120, rule="tree-match", tree_width=3, temperature=1.0, probe=8, seed=2)
+    model = load_markov().model
+    context = load_markov().tokenizer.encode(spec.prompt)
+    n_several = 0
+    for step in steps_of(build(spec).events()):
+        choice = step.evidence.choice
+        decision = step.decisions[choice.position]
+        if decision.outcome == "rejected":
+            way = [step.decisions[place].draft_token for place in branch(step.parents, decision.parent)]
+            left = np.exp(model.logits([*context, *way])[0])
+            siblings = [d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent]
+            left[siblings] = 0
+            left /= left.sum()
+            n_several += len(siblings) > 1
+            assert {row.token for row in choice.alternatives} >= set(siblings)
+            for row in choice.alternatives:
+                assert row.residual_prob == pytest.approx(left[row.token], abs=1e-9)
+            assert choice.residual_others == pytest.approx(1 - left[[r.token for r in choice.alternatives]].sum())
+            assert choice.drawn_from == "target"
+        context.extend(step.emitted)
+    assert n_several > 10
