@@ -239,7 +239,8 @@ def _events(
             verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
             check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
-            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds))
+            kept_whole = verdict.deciding is None
+            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds, kept_whole))
             if isinstance(drafter, LearnsFromRows):
                 drafter.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0

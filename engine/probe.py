@@ -6,6 +6,7 @@ All of its cost is in here, and the loop counts it apart (`Step.probe_seconds`).
 from __future__ import annotations
 
 import math
+from functools import reduce
 from numbers import Integral
 
 from engine.acceptance.base import AcceptanceRule
@@ -92,7 +93,9 @@ class Probe:
         target = rows.law(row)
         siblings = [] if deciding is None else children(draft.links)[row]
         guess = draft.laws[siblings[0]] if siblings else None  # not yet without those that were refused
-        left = None if guess is None else verdict.law or residual(target, guess)
+        left = verdict.law if siblings else None
+        if siblings and left is None:
+            left = reduce(residual, (draft.laws[sibling] for sibling in siblings), target)
         source: Source = "target" if left is None else self._replacement
         drawn_from = target if source == "target" else left if source else None
         on_a_line = drawn_from is not None and not isinstance(noise, SharedGumbels)

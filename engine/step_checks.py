@@ -6,6 +6,7 @@ The engine makes no other steps (`engine.decisions`, `engine.probe`); a file may
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
@@ -31,6 +32,9 @@ SHAPES: dict[Outcome, tuple[bool, bool, bool]] = {
     "plain": (False, True, False),
 }
 """By outcome: whether a decision has a drafted token, whether it has the target's, and whether it is accepted."""
+
+CHAIN = re.compile(r"(accepted )+bonus |(accepted )*rejected (unreached )*|plain ")
+"""The outcomes of a step that drafted a chain, in their order, with a space behind each."""
 
 DECIDING: tuple[Outcome, ...] = ("rejected", "bonus", "plain")
 """The outcomes of the position that gives the target's own token."""
@@ -61,8 +65,8 @@ def check_guess(guess: Drafted) -> None:
 def check_step(step: Step) -> None:
     """Refuse a step whose positions, decisions or evidence could not have come from a run.
 
-    Positions must be 0, 1, 2, ...; every decision must have the tokens that its outcome says; evidence must
-    speak of positions of the step, its choice of the one that gives the target's own token; probabilities
+    Positions must be 0, 1, 2, ...; every decision must have the tokens that its outcome says; outcomes must stand in
+    the order in which a draft is judged; evidence must speak of positions of the step, its choice of the one that gives the target's own token; probabilities
     and total variation must lie from 0 to 1, entropies from 0 to ln 2**32; a log-probability must not be
     above 0, and belongs to a token.
 
@@ -136,12 +140,22 @@ def _check_parents(where: str, parents: Sequence[int], n_tokens: int) -> None:
 
 
 def _check_way(step: Step) -> None:
-    """The way that was taken through a tree: from the root down, siblings in their order, to the deciding place."""
+    """The way that was taken through a draft, to the place where the target gave its own token.
+
+    In a chain accepted tokens come first and unreached ones last; through a tree it goes from the root down, siblings
+    in their order.
+    """
     where = f"the step {step.index}"
     parents = step.parents
     if parents is None:
         if any(decision.parent is not None or decision.outcome == "declined" for decision in step.decisions):
             raise RunFileError(f"{where} has a parent or a declined token, and its draft is no tree")
+        outcomes = [decision.outcome for decision in step.decisions]
+        if not CHAIN.fullmatch("".join(f"{outcome} " for outcome in outcomes)):
+            raise RunFileError(
+                f"{where} has the outcomes {', '.join(outcomes)}; expected accepted ones and then a bonus, or a rejected "
+                "one and unreached ones behind it; or plain alone"
+            )
         return
     drafted, rest = step.decisions[: len(parents)], step.decisions[len(parents) :]
     if any(decision.draft_token is None or decision.parent is None for decision in drafted):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.bench.costs import Costs, DraftCost
-from engine.bench.predict import speed_up_of_steps
+from engine.bench.predict import drafted_by_position, of_trees, speed_up_of_steps
 from engine.errors import SettingError
 from engine.theory import speed_up
 
@@ -85,28 +85,30 @@ class Profile:
 
 
 def profile_of(record: Mapping[str, Any]) -> Profile | None:
-    """The profile of a run's record, or of a row of a comparison; None if nothing was drafted in it.
+    """The profile of a run's record, or of a row of a comparison; None if nothing was drafted in it, or trees were.
+
+    The sum knows one draft token a place (`engine.bench.predict.of_trees`).
 
     Parameters
     ----------
     record : mapping
-        Has `steps`, `discarded`, `per_token_acceptance`, and `per_position` (`engine.report.Report.record`) or
-        `drafted_at` and `accepted_at` (`engine.compare`).
+        Has `steps`, `drafted`, `discarded`, `per_token_acceptance`, and `per_position` (`engine.report.Report.record`)
+        or `drafted_at` and `accepted_at` (`engine.compare`).
 
     Examples
     --------
-    >>> counts = {"steps": 4, "discarded": 1, "drafted_at": [4, 2], "accepted_at": [2, 1]}
+    >>> counts = {"steps": 4, "drafted": 6, "discarded": 1, "drafted_at": [4, 2], "accepted_at": [2, 1]}
     >>> profile_of({**counts, "per_token_acceptance": 0.5})
     Profile(drafted=(1.0, 0.5), kept=(0.5, 0.25), alpha=0.5, discarded=0.25)
     """
     steps, alpha = record["steps"], record["per_token_acceptance"]
-    if not steps or alpha is None:
+    drafted = drafted_by_position(record)
+    if not steps or alpha is None or drafted is None or of_trees(record):
         return None
-    if "drafted_at" in record:
-        drafted, kept = record["drafted_at"], record["accepted_at"]
-    else:
-        drafted = [position["drafted"] for position in record["per_position"]]
+    if "per_position" in record:
         kept = [position["accepted"] for position in record["per_position"]]
+    else:
+        kept = record["accepted_at"]
     return Profile(
         tuple(n_steps / steps for n_steps in drafted),
         tuple(n_steps / steps for n_steps in kept),

@@ -18,6 +18,7 @@ from engine.compare.proposals import proposals_of
 from engine.compare.run import CompareSettings
 from engine.errors import DraftscopeError
 from engine.store import RunStore
+from engine.what_if import profile_of
 
 __all__ = ["what_if_section"]
 
@@ -63,7 +64,7 @@ def what_if_section(comparison: LiveComparison | None) -> None:
     )
     sources = _sources(comparison)
     if not sources:
-        st.info("Compare, or make a run that drafts; its acceptance is what this stands on.", icon=":material/info:")
+        st.info("Compare, or make a run that drafts (chains, no trees); its acceptance is what this stands on.", icon=":material/info:")
         return
     key = f"what_if_source_{comparison.id if comparison else ''}"  # a new comparison is looked at first
     name = st.selectbox("Acceptance measured in", list(sources), key=key)
@@ -76,7 +77,7 @@ def what_if_section(comparison: LiveComparison | None) -> None:
 
 
 def _sources(comparison: LiveComparison | None) -> dict[str, Source]:
-    """The drafters of the comparison, then saved runs that drafted."""
+    """The drafters of the comparison, then saved runs that drafted chains; no prediction speaks of trees."""
     sources = {}
     if comparison and comparison.result:
         for name, rows in families_of(comparison.result).items():
@@ -85,7 +86,7 @@ def _sources(comparison: LiveComparison | None) -> dict[str, Source]:
         runs, _ = RunStore().listing()
     except DraftscopeError:
         runs = []
-    drafted = [run for run in runs if run.record.get("per_token_acceptance") is not None]
+    drafted = [run for run in runs if run.record.get("steps") and profile_of(run.record)]
     for run in drafted[:MOST_RUNS]:
         spec = run.spec
         row = {**run.record, "name": spec.drafter, "drafter": spec.drafter, "draft_length": spec.draft_length}

@@ -6,15 +6,25 @@ drafts may be short, and verifying more rows may cost more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from engine.bench.costs import Costs, DraftCost
 from engine.metrics import Figures, ratio
 from engine.theory import speed_up
 
-__all__ = ["Counts", "pooled", "predicted_by_the_paper", "predicted_speed_up", "speed_up_of_steps", "step_cost"]
+__all__ = [
+    "Counts",
+    "drafted_by_position",
+    "of_trees",
+    "pooled",
+    "predicted_by_the_paper",
+    "predicted_speed_up",
+    "speed_up_of_steps",
+    "step_cost",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,39 @@ def pooled(runs: Iterable[Figures]) -> Counts:
         decode_seconds=sum(run.decode_seconds for run in all_runs),
         identities_ok=all(run.identities_ok for run in all_runs),
     )
+
+
+def of_trees(record: Mapping[str, Any]) -> bool:
+    """Whether more tokens were drafted than places, which siblings share; no prediction speaks of such drafts.
+
+    Parameters
+    ----------
+    record : mapping
+        A run's record, or a row of a comparison or of a benchmark; see `drafted_by_position`.
+
+    Examples
+    --------
+    >>> of_trees({"drafted": 7, "drafted_at": [4, 3]}), of_trees({"drafted": 12, "drafted_at": [4, 3]})
+    (False, True)
+    >>> of_trees({"drafted": 12, "per_position": [{"drafted": 4}, {"drafted": 3}]})
+    True
+    """
+    drafted, at = record.get("drafted"), drafted_by_position(record)
+    return drafted is not None and at is not None and drafted > sum(at)
+
+
+def drafted_by_position(record: Mapping[str, Any]) -> list[int] | None:
+    """The steps that drafted at least 1, 2, ... tokens in a row; None if the record does not say.
+
+    Parameters
+    ----------
+    record : mapping
+        Has `per_position` (`engine.report.Report.record`) or `drafted_at` (`engine.bench.rows`).
+    """
+    if "per_position" in record:
+        return [position["drafted"] for position in record["per_position"]]
+    at = record.get("drafted_at")
+    return None if at is None else list(at)
 
 
 def predicted_speed_up(counts: Counts, costs: Costs, proposal: str) -> float | None:

@@ -10,7 +10,7 @@ from engine.bench.costs import Costs
 from engine.bench.identical import divergences, n_compared
 from engine.bench.measure import Measurement, Measurements
 from engine.bench.plan import Configuration, Plan, plain_of
-from engine.bench.predict import Counts, pooled, predicted_by_the_paper, predicted_speed_up
+from engine.bench.predict import Counts, of_trees, pooled, predicted_by_the_paper, predicted_speed_up
 from engine.bench.statistics import Estimate, Timings, median, speed, speed_ratio
 from engine.metrics import Figures, ratio
 
@@ -69,7 +69,8 @@ def configuration_row(
     counts = pooled(figures) if figures else None
     speed_up = None if is_base else estimate_data(speed_ratio(own, base))
     with_prefill = speed_ratio(timings_of(runs, prefill=True), timings_of(plain, prefill=True))
-    predicted, paper = _predictions(way, counts, costs, proposal or way.drafter)
+    acceptance = _acceptance(runs, counts)
+    predicted, paper = (None, None) if of_trees(acceptance) else _predictions(way, counts, costs, proposal)
     differing = divergences(runs, own_plain) if compare and way != Configuration() else None
     return {
         "name": way.name,
@@ -88,7 +89,7 @@ def configuration_row(
         "predicted_speed_up": predicted,
         "measured_over_predicted": speed_up["value"] / predicted if speed_up and predicted else None,
         "predicted_by_the_paper": paper,
-        **_acceptance(runs, counts),
+        **acceptance,
         **_costs_in_the_runs(counts, [run.figures for run in plain if run.figures]),
         "prompts_compared": None if differing is None else n_compared(runs, own_plain),
         "prompts_that_differ": None if differing is None else len(differing),
@@ -105,10 +106,8 @@ def _predictions(
     """The speed-up to expect from single calls, and what the paper's theorem says; None of plain and of rivals."""
     if counts is None or costs is None or way.plain:
         return None, None
-    return (
-        predicted_speed_up(counts, costs, proposal),
-        predicted_by_the_paper(counts, costs, proposal, way.draft_length),
-    )
+    name = proposal or way.drafter
+    return predicted_speed_up(counts, costs, name), predicted_by_the_paper(counts, costs, name, way.draft_length)
 
 
 def _acceptance(runs: Sequence[Measurement], counts: Counts | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from engine.bench.predict import of_trees
 from engine.bench.verdict import count_text, estimate_text
 from engine.figure_text import counted
 from engine.metrics import NEAR_TIE
@@ -141,6 +142,8 @@ def _why_it_helps(row: Mapping[str, Any]) -> str:
         return "nothing was drafted, so every step was a plain one"
     cost = row["draft_cost"]
     kept = f"{_percent(row['acceptance_rate'])} of its tokens are kept"
+    if of_trees(row) and row["draft_cost_per_step"] is not None:  # siblings share a call
+        return f"drafting a tree costs {_calls(row['draft_cost_per_step'])} and {kept}"
     return kept if cost is None else f"the draft costs {_percent(cost)} of a target call and {kept}"
 
 

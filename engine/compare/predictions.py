@@ -20,29 +20,17 @@ def families_of(result: Mapping[str, Any]) -> dict[str, Rows]:
 
     Examples
     --------
-    >>> row = {"name": "ngram 2", "drafter": "ngram", "draft_length": 2, "steps": 3, "per_token_acceptance": 0.5}
+    >>> counts = {"steps": 3, "drafted": 6, "discarded": 0, "drafted_at": [3, 3], "accepted_at": [2, 1]}
+    >>> row = {"name": "ngram 2", "drafter": "ngram", "draft_length": 2, "per_token_acceptance": 0.6} | counts
     >>> list(families_of({"configurations": [row, row | {"name": "ngram 4", "draft_length": 4}]}))
     ['ngram']
     """
     families: dict[str, Rows] = {}
     for row in result["configurations"]:
-        drafts = row["draft_length"] and row["steps"] and row["per_token_acceptance"] is not None
-        if drafts and not _of_trees(row):
+        if row["draft_length"] and profile_of(row):
             name = row["name"].replace(f"{row['drafter']} {row['draft_length']}", row["drafter"], 1)
             families.setdefault(name, []).append(row)
     return families
-
-
-def _of_trees(row: Mapping[str, Any]) -> bool:
-    """Whether more tokens were drafted than places, which siblings share.
-
-    Examples
-    --------
-    >>> _of_trees({"drafted": 7, "drafted_at": [4, 3]}), _of_trees({"drafted": 12, "drafted_at": [4, 3]})
-    (False, True)
-    """
-    at = row.get("drafted_at")
-    return at is not None and row["drafted"] > sum(at)
 
 
 def family_prediction(rows: Rows, costs: Costs, **supposed: Any) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class AdaptiveThreshold(NamedPolicy):
         """See the class."""
         if not outcome.n_drafted:
             return
-        rate = outcome.n_accepted / outcome.n_drafted
+        rate = outcome.n_accepted / outcome.n_in_branch
         self._acceptance_rate = MEMORY * self._acceptance_rate + (1 - MEMORY) * rate
         aim = self.threshold
         if self._acceptance_rate < GOAL:

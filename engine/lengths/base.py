@@ -28,15 +28,31 @@ class Outcome:
     Attributes
     ----------
     n_drafted, n_accepted : int
-        Tokens that were drafted, and kept.
+        Tokens that were drafted, and kept; of a tree, in its longest branch.
     draft_seconds, verify_seconds : float
         What the proposal and the target's call took, by the run's own clock.
+    kept_whole : bool
+        No drafted token was refused, though a tree may have had a longer branch than the one that was kept.
+
+    Examples
+    --------
+    >>> Outcome(4, 2).n_in_branch, Outcome(4, 2, kept_whole=True).n_in_branch
+    (4, 2)
     """
 
     n_drafted: int
     n_accepted: int
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
+    kept_whole: bool = False
+
+    @property
+    def n_in_branch(self) -> int:
+        """How many tokens might have been kept on the way that was gone: all of a chain, in a tree those of its branch.
+
+        Of a branch in which a token was refused it is not known how far it went on; it counts as the longest.
+        """
+        return self.n_accepted if self.kept_whole else self.n_drafted
 
 
 class GoOn(Protocol):

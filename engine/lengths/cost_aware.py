@@ -138,7 +138,7 @@ class CostAware(NamedPolicy):
             self._n_drafts += 1
             self._n_tries += self._trying
             self._longest = max(self._longest, n_drafted)
-            self._acceptance.add(n_drafted, outcome.n_accepted, n_steps=TRY_COUNTS if self._trying else 1)
+            self._acceptance.add(outcome.n_in_branch, outcome.n_accepted, n_steps=TRY_COUNTS if self._trying else 1)
             self._drafting.add(n_drafted, outcome.draft_seconds, origin=0.0)
             self._verifying.add(n_drafted, outcome.verify_seconds, origin=self._plain_seconds or 0.0)
         plain = self._plain_seconds or 0.0

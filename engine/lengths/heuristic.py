@@ -48,5 +48,5 @@ class Heuristic(NamedPolicy):
     def observe(self, outcome: Outcome) -> None:
         """See the class."""
         if outcome.n_drafted:
-            kept_whole = outcome.n_accepted == outcome.n_drafted
+            kept_whole = outcome.n_accepted == outcome.n_in_branch
             self._next = min(self._next + 2, self.length) if kept_whole else max(self._next - 1, 1)

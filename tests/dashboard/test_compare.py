@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -295,6 +296,9 @@ def test_runs_that_look_alike_are_sources_of_their_own():
             for event in build(spec).events():
                 writer.add(event)
         run_ids.append(writer.run_id)
+    with RunStore().begin(tree := replace(spec, rule="tree-match")) as writer:  # of which no prediction speaks
+        for event in build(tree).events():
+            writer.add(event)
     options = page().selectbox(key="what_if_source_").options
     assert [option.partition("(")[2] for option in options] == [f"{run_id})" for run_id in reversed(run_ids)]
 

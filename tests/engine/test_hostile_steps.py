@@ -15,8 +15,9 @@ from engine.explain import explain
 from engine.export_jsonl import run_jsonl
 from engine.import_jsonl import read_runs
 from engine.spec import RunSpec
+from engine.step_checks import check_step
 from engine.stored_run import StoredRun
-from engine.values import Step
+from engine.values import Decision, Step
 
 SPECS = {
     "exact": RunSpec(prompt="The draft", max_tokens=40, seed=7, probe=5, temperature=1.0, agreement=-0.5),
@@ -95,6 +96,60 @@ def test_a_decision_has_the_tokens_of_its_outcome(outcome, changes):
     _, decision = first(lines, outcome)
     decision |= changes
     refused(lines, f"other tokens than the outcome '{outcome}' has")
+
+
+DECISIONS = {
+    "accepted": {"draft_token": 1, "target_token": 1, "accepted": True},
+    "rejected": {"draft_token": 1, "target_token": 2},
+    "unreached": {"draft_token": 1},
+    "bonus": {"target_token": 1},
+    "plain": {"target_token": 1},
+}
+
+
+def chain_step(outcomes):
+    decisions = tuple(Decision(place, name, **DECISIONS[name]) for place, name in enumerate(outcomes.split()))
+    return Step(4, 1, decisions, (), 0.0, 0.5, 0.0, 0.75)
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    ["plain", "rejected", "accepted bonus", "accepted accepted rejected", "rejected unreached unreached"],
+)
+def test_a_chain_is_judged_in_order(outcomes):
+    check_step(chain_step(outcomes))
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        "rejected accepted",
+        "unreached bonus",
+        "bonus accepted",
+        "bonus",
+        "accepted",
+        "accepted unreached",
+        "unreached rejected",
+        "accepted plain",
+        "plain plain",
+        "rejected rejected",
+        "rejected bonus",
+        "accepted bonus unreached",
+        "accepted unreached accepted bonus",
+    ],
+)
+def test_a_chain_that_nobody_could_have_judged_so_is_refused(outcomes):
+    named = outcomes.replace(" ", ", ")
+    with pytest.raises(RunFileError, match=f"the step 4 has the outcomes {named}; expected accepted ones"):
+        check_step(chain_step(outcomes))
+
+
+def test_a_file_with_a_chain_out_of_order_is_refused():
+    lines = lines_of()
+    step, decision = first(lines, "unreached")
+    decision |= {"outcome": "accepted", "accepted": True, "target_token": decision["draft_token"]}
+    step["emitted"].append(decision["draft_token"])
+    refused(lines, f"the step {step['index']} has the outcomes .*rejected, .*accepted")
 
 
 @pytest.mark.parametrize("name", ["draft_prob", "target_prob", "accept_prob", "draw", "emitted_prob"])

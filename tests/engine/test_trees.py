@@ -17,7 +17,7 @@ from engine.errors import RunFileError, SettingError
 from engine.event_json import event_from_json, event_to_json
 from engine.explain import explain
 from engine.export import tokens_csv
-from engine.lengths import FixedLength
+from engine.lengths import CostAware, FixedLength, Heuristic, Outcome
 from engine.metrics import measure
 from engine.models.markov import load_markov
 from engine.sampling import OneHot, Sampling
@@ -146,7 +146,7 @@ def one_step(draft, says, *, max_tokens=9, **settings):
     target = script_model(letters(says))
     events = decode(
         target, Proposing(draft), [0], rule=TreeMatch(), sampling=GREEDY, max_tokens=max_tokens, tokenizer=Pieces(),
-        lengths=FixedLength(8), **settings,
+        **{"lengths": FixedLength(8), **settings},
     )  # fmt: skip
     _, guess, step, *_ = events
     return guess, step
@@ -190,6 +190,47 @@ def test_limit_cuts_a_branch():
     """One place is the target's, so a draft is at most as long as leaves room for it."""
     _, step = one_step(tree("ab", (-1, 0)), "abcd", max_tokens=3)
     assert step.emitted == tuple(letters("abc"))
+
+
+def test_a_policy_does_not_take_the_end_of_a_short_branch_for_a_refusal():
+    """The way ends with a bonus behind one of two siblings; behind the other one three more were drafted."""
+    short, full, refused = Heuristic(6), Heuristic(6), Heuristic(6)
+    for policy, says in ((short, "xz"), (full, "abcdz"), (refused, "abz")):
+        policy.observe(Outcome(6, 0))
+        assert policy.next_length() == 5
+        one_step(tree("xabcd", (-1, -1, 1, 2, 3)), says, lengths=policy, end_tokens=frozenset(letters("z")))
+    assert (short.next_length(), full.next_length(), refused.next_length()) == (6, 6, 4)
+
+
+def test_length_policies_learn_refusals_that_happened_and_no_others():
+    class Watching(FixedLength):
+        outcomes = []
+
+        def observe(self, outcome):
+            self.outcomes.append(outcome)
+
+    loaded = load_markov()
+    events = decode(
+        loaded.model, TreeDrafter(loaded.partner, loaded.model.vocab_size), loaded.tokenizer.encode(PROMPTS[0]),
+        rule=TreeMatch(), sampling=GREEDY, lengths=Watching(4), max_tokens=60,
+    )  # fmt: skip
+    steps = steps_of(events)
+    n_short = 0
+    for step, outcome in zip(steps, Watching.outcomes, strict=True):
+        whole = step.decisions[-1].outcome == "bonus"
+        assert (outcome.n_drafted, outcome.n_accepted, outcome.kept_whole) == (step.depth, step.n_accepted, whole)
+        assert outcome.n_in_branch == (step.n_accepted if whole else step.depth)
+        n_short += whole and step.n_accepted < step.depth
+    assert n_short > 3
+
+
+@pytest.mark.parametrize(("kept_whole", "longest"), [(True, 4), (False, 1)])
+def test_what_a_short_branch_did_not_hold_was_not_refused_to_a_policy_that_weighs_costs(kept_whole, longest):
+    policy = CostAware(4)
+    for _ in range(40):
+        n = policy.next_length()
+        policy.observe(Outcome(n, min(n, 1), 0.1 * n, 1.0, kept_whole or n < 2))
+    assert policy.next_length() == longest
 
 
 def test_an_empty_tree_is_a_plain_step():
@@ -398,3 +439,27 @@ def test_evidence_of_a_tree_is_recomputed_from_the_models(rule):
             assert choice.drawn_prob == pytest.approx(left[decision.target_token], abs=1e-9)
         context.extend(step.emitted)
     assert n_residuals > 50
+
+
+def test_evidence_of_matching_strikes_all_refused_siblings_out_of_the_residual():
+    spec = RunSpec(prompt=PROMPTS[0], max_tokens=120, rule="tree-match", tree_width=3, temperature=1.0, probe=8, seed=2)
+    model = load_markov().model
+    context = load_markov().tokenizer.encode(spec.prompt)
+    n_several = 0
+    for step in steps_of(build(spec).events()):
+        choice = step.evidence.choice
+        decision = step.decisions[choice.position]
+        if decision.outcome == "rejected":
+            way = [step.decisions[place].draft_token for place in branch(step.parents, decision.parent)]
+            left = np.exp(model.logits([*context, *way])[0])
+            siblings = [d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent]
+            left[siblings] = 0
+            left /= left.sum()
+            n_several += len(siblings) > 1
+            assert {row.token for row in choice.alternatives} >= set(siblings)
+            for row in choice.alternatives:
+                assert row.residual_prob == pytest.approx(left[row.token], abs=1e-9)
+            assert choice.residual_others == pytest.approx(1 - left[[r.token for r in choice.alternatives]].sum())
+            assert choice.drawn_from == "target"
+        context.extend(step.emitted)
+    assert n_several > 10

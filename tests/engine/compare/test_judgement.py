@@ -40,6 +40,13 @@ def test_it_helps_if_the_whole_interval_is_above_one():
     )  # fmt: skip
 
 
+def test_of_trees_the_cost_of_a_whole_one_is_told():
+    assert judged(ROW | {"drafted_at": [20, 15, 5], "draft_cost_per_step": 0.4})[1] == (
+        "helps: 1.62x (1.55-1.70); drafting a tree costs 0.40 target calls and 58 % of its tokens are kept"
+    )
+    assert judged(ROW | {"drafted_at": [50, 30, 20]}) == judged(ROW)
+
+
 def test_it_hurts_if_the_whole_interval_is_below_one_and_verifying_is_dear():
     assert judged(row(0.78, 0.81, 0.9)) == (
         "hurts",

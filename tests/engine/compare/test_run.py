@@ -176,6 +176,25 @@ def test_a_prediction_beside_a_measurement_is_that_of_its_row(settings):
         assert point["off_by"] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_no_prediction_speaks_of_trees(settings):
+    result = run_comparison(settings({}, {"rule": "tree-match"}), with_costs=True)
+    tree, chain = rows_of(result)["model 4, rule tree-match"], rows_of(result)["model 4"]
+    for name in ("predicted_speed_up", "measured_over_predicted", "predicted_by_the_paper"):
+        assert tree[name] is None
+        assert chain[name] is not None
+    assert list(result["predictions"]) == ["model"]
+    json.dumps(result, allow_nan=False)
+
+
+def test_a_tree_that_helps_is_told_with_what_a_whole_one_costs(settings):
+    """What the cheap draft takes is one call for each depth, whatever the number of siblings."""
+    row = rows_of(run_comparison(settings(rule="tree-match", agreement=1.0)))["model 4"]
+    assert row["verdict"] == "helps"
+    assert row["draft_cost"] < 0.1 < row["draft_cost_per_step"]
+    cost = f"drafting a tree costs {row['draft_cost_per_step']:.2f} target calls and"
+    assert cost in row["sentence"]
+
+
 def test_every_way_to_propose_is_timed_with_its_own_settings(settings, monkeypatch):
     timed = []
     original = run_module.measure_costs
