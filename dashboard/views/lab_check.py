@@ -133,7 +133,7 @@ def _show(current: LabWork) -> None:
 def _conclusion(result: CheckResult) -> None:
     if result.conclusion == "differs":
         error_box(result.sentence, ":material/block:")
-    elif result.conclusion == "weak sign":
+    elif result.conclusion in ("weak sign", "too few"):
         warning_box(result.sentence, ":material/question_mark:")
     else:
         st.success(plain(result.sentence), icon=":material/check_circle:")

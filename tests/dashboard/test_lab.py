@@ -207,6 +207,15 @@ def test_the_check_tells_that_nothing_differs_and_that_something_does():
     assert len(app.get("plotly_chart")) == 1
 
 
+def test_a_check_of_too_few_runs_is_no_success():
+    app = page(CHECK, temperature="1.0")
+    app.number_input(key="check_runs").set_value(4).run()
+    app.button(key="check_go").click().run()
+    app = finished(app, lab_works.get(app.session_state.owner, "check").work)
+    assert not app.success
+    assert any(text.value.startswith("Too few runs") for text in app.warning)
+
+
 def test_a_check_that_goes_on_can_be_stopped_and_keeps_what_it_has():
     app = page(CHECK)
     app.number_input(key="check_runs").set_value(100_000).run()
