@@ -16,7 +16,7 @@ def test_a_square_is_held_against_the_longest_draft():
 
 
 def test_where_nothing_is_accepted_no_square_has_the_strongest_colour():
-    """Without a largest value the figure would stretch its colours over one value, and paint all squares in the last."""
+    """Without a largest value the figure stretches its colours over one value, and paints all squares in the last."""
     trace = trace_run(RunSpec(prompt="The draft model", max_tokens=4, drafter="none"))
     (squares,) = accepted_chart(trace).data
     assert (squares.zmin, squares.zmax) == (0, 1)
