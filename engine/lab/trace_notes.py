@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.acceptance import GumbelMatch, SampleMatch
+from engine.figure_text import counted
 from engine.lab.trace_rules import RuleOnTrace
 
 __all__ = ["notes"]
@@ -15,6 +16,7 @@ def notes(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
     yield from _other_drafts(rules)
     for rule in rules:
         yield from _alone(rule)
+    yield from _not_known(rules)
     yield from _not_looked_at(rules)
 
 
@@ -47,6 +49,16 @@ def _alone(rule: RuleOnTrace) -> Iterator[str]:
             f"{rule.name}: these drafts were drawn with the target's own random numbers, so that with the run's draws "
             f"it accepts as {GumbelMatch.name} does. Its expected tokens are those of draws of its own."
         )
+
+
+def _not_known(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
+    for rule in rules:
+        if rule.without_bias:
+            yield (
+                f"{rule.name}: compares raw logits, and with penalties those of tokens that were not drafted are not "
+                f"known here. At {counted(rule.without_bias, 'step')} its bias is not known; mean and largest are of the "
+                "others."
+            )
 
 
 def _not_looked_at(rules: Sequence[RuleOnTrace]) -> Iterator[str]:

@@ -35,9 +35,11 @@ class RuleOnTrace:
     expected_tokens_per_step : float or None
         Over all draws, given the drafts.
     mean_bias, largest_bias : float or None
-        Over the steps that drafted.
+        Over the steps that drafted and where it is known.
     bias_unknown : float
         To within this the biases are known.
+    without_bias : int
+        Steps that drafted and where the bias is not known.
     other_first : int
         Steps where the rule would have asked for another first token.
     shared_numbers : bool or None
@@ -57,13 +59,14 @@ class RuleOnTrace:
     mean_bias: float | None
     largest_bias: float | None
     bias_unknown: float
+    without_bias: int
     other_first: int
     shared_numbers: bool | None
 
     @property
     def keeps_the_law(self) -> bool:
-        """Whether the first token of every step has the target's law, as far as that is known."""
-        return self.largest_bias is None or self.largest_bias <= SAME + self.bias_unknown
+        """Whether the first token of every step is known to have the target's law, to within `bias_unknown`."""
+        return not self.without_bias and (self.largest_bias is None or self.largest_bias <= SAME + self.bias_unknown)
 
 
 def summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, own: bool, coupled: bool) -> RuleOnTrace:
@@ -81,7 +84,8 @@ def summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, o
         Whether drafts and target shared their random numbers.
     """
     judged = [(step, step.judged[rule.name]) for step in steps if rule.name in step.judged]
-    biases = [one.bias for step, one in judged if step.drafted]
+    drafting = [one for step, one in judged if step.drafted]
+    biases = [one.bias for one in drafting if one.bias is not None]
     accepted = sum(one.accepted for _, one in judged)
     return RuleOnTrace(
         name=rule.name,
@@ -96,6 +100,7 @@ def summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, o
         mean_bias=ratio(sum(biases), len(biases)),
         largest_bias=max(biases, default=None),
         bias_unknown=max((one.bias_unknown for _, one in judged), default=0.0),
+        without_bias=len(drafting) - len(biases),
         other_first=sum(not one.own_first for _, one in judged),
         shared_numbers=coupled if rule.lossless and rule.needs == "nothing" else None,
     )

@@ -27,15 +27,18 @@ class Judged:
         Drafted tokens that it keeps with the run's draws.
     expected_tokens : float
         Tokens that the step gives on average over the draws, given its draft: kept ones and the target's own.
-    bias, bias_unknown : float
-        See `engine.lab.first_token.Bias`; of the draft that the rule asks for.
+    bias : float or None
+        See `engine.lab.first_token.Bias`; of the draft that the rule asks for. None where it is not known: with penalties
+        the raw logits of first tokens that were not drafted, for a rule that compares raw logits.
+    bias_unknown : float
+        To within this the bias is known.
     own_first : bool
         Whether the first token of the draft that the rule asks for is the one that is there.
     """
 
     accepted: int
     expected_tokens: float
-    bias: float
+    bias: float | None
     bias_unknown: float
     own_first: bool
 
@@ -104,9 +107,10 @@ class Watcher:
         if rule.greedy_draft:
             (best,) = top(drawn_from, 1)
             drawn_from, own_first = OneHot(best), best == draft.tokens[0]
-        bias = first_token_bias(
-            rule, drawn_from, rows, score=self._scores(draft) if rule.needs == "draft logits" else None
-        )
+        if rule.needs == "draft logits" and self._sampling.penalises and drawn_from != OneHot(draft.tokens[0]):
+            return Judged(verdict.n_accepted, expected, None, 0.0, own_first)  # the law is not that of the raw logits
+        score = self._scores(draft) if rule.needs == "draft logits" else None
+        bias = first_token_bias(rule, drawn_from, rows, score=score)
         return Judged(verdict.n_accepted, expected, bias.distance, bias.unknown, own_first)
 
     def _scores(self, draft: Draft) -> Callable[[int], float | None]:
@@ -117,8 +121,6 @@ class Watcher:
         def score(other: int) -> float | None:
             if logit is None or other == token:
                 return logit
-            if self._sampling.penalises:
-                return None  # the law is not that of the raw logits
             return logit + self._sampling.temperature * log(law.prob(other) / law.prob(token))
 
         return score
