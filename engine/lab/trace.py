@@ -137,7 +137,7 @@ def trace_run(
                 _check_same(emitted, ids, ended=True)
     if not watcher.steps:
         raise Stopped
-    coupled = getattr(built.rule, "noise", None) is SharedGumbels
+    coupled = getattr(built.rule, "noise", None) is SharedGumbels if watcher.drew else None
     names = [spec.rule, *others]
     rules = {spec.rule: built.rule, **others}
     summaries = tuple(

@@ -56,8 +56,8 @@ def _not_known(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
         if rule.without_bias:
             yield (
                 f"{rule.name}: compares raw logits, and with penalties those of tokens that were not drafted are not "
-                f"known here. At {counted(rule.without_bias, 'step')} its bias is not known; mean and largest are of the "
-                "others."
+                f"known here. At {counted(rule.without_bias, 'step')} its bias is not known; mean and largest are of "
+                "the others."
             )
 
 

@@ -43,8 +43,8 @@ class RuleOnTrace:
     other_first : int
         Steps where the rule would have asked for another first token.
     shared_numbers : bool or None
-        None for most rules. For a rule that draws its own token at each position, whether the draft shared its
-        random numbers: what it accepts with the run's draws hangs on that.
+        None for most rules, and where no draft was drawn. For a rule that draws its own token at each position,
+        whether the draft shared its random numbers: what it accepts with the run's draws hangs on that.
     """
 
     name: str
@@ -69,7 +69,9 @@ class RuleOnTrace:
         return not self.without_bias and (self.largest_bias is None or self.largest_bias <= SAME + self.bias_unknown)
 
 
-def summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, own: bool, coupled: bool) -> RuleOnTrace:
+def summary(
+    rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, own: bool, coupled: bool | None
+) -> RuleOnTrace:
     """Sum up what a rule made of the steps that it judged.
 
     Parameters
@@ -81,7 +83,7 @@ def summary(rule: AcceptanceRule, steps: Sequence[TraceStep], refusal: str, *, o
     own : bool
         Whether the run was made with it.
     coupled : bool
-        Whether drafts and target shared their random numbers.
+        Whether drafts and target shared their random numbers; None if no draft was drawn.
     """
     judged = [(step, step.judged[rule.name]) for step in steps if rule.name in step.judged]
     drafting = [one for step, one in judged if step.drafted]

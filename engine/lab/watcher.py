@@ -28,8 +28,8 @@ class Judged:
     expected_tokens : float
         Tokens that the step gives on average over the draws, given its draft: kept ones and the target's own.
     bias : float or None
-        See `engine.lab.first_token.Bias`; of the draft that the rule asks for. None where it is not known: with penalties
-        the raw logits of first tokens that were not drafted, for a rule that compares raw logits.
+        See `engine.lab.first_token.Bias`; of the draft that the rule asks for. None where it is not known: with
+        penalties, of a rule that compares raw logits, if it asks for a first token that was not drafted.
     bias_unknown : float
         To within this the bias is known.
     own_first : bool
@@ -56,6 +56,9 @@ class TraceStep:
 class Watcher:
     """A rule that judges as `own` does, and notes what all the rules make of each step.
 
+    `drew` is whether any drafted token was a draw: none is at temperature 0, of a lookup, or of a rule that asks
+    for the most probable ones.
+
     Parameters
     ----------
     own : AcceptanceRule
@@ -80,10 +83,12 @@ class Watcher:
         self.replacement: Source = getattr(own, "replacement", "target")
         self.steps: list[TraceStep] = []
         self.refusals: dict[str, str] = {}
+        self.drew = False
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """The own rule's verdict."""
         verdict = self._own.judge(draft, rows, noise=noise, start=start)
+        self.drew |= not all(isinstance(drawn_from, OneHot) for drawn_from in draft.laws)
         judged: dict[str, Judged] = {}
         for name, rule in self._rules.items():
             try:

@@ -189,6 +189,17 @@ def test_shared_numbers_are_told_both_ways(trace):
     assert accepted["sample-match"] == accepted["gumbel"]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"temperature": 0.0}, {"temperature": 0.0, "rule": "gumbel"}, {"drafter": "none"}, {"drafter": "ngram"}],
+    ids=str,
+)
+def test_nothing_is_told_of_shared_numbers_where_no_draft_was_drawn(settings):
+    found = trace_run(RunSpec(prompt="the draft model and the draft", max_tokens=12, **settings))
+    assert all(rule.shared_numbers is None for rule in found.rules)
+    assert not any("random numbers" in note for note in found.notes)
+
+
 def test_a_run_that_drafts_trees_is_refused():
     spec = RunSpec(prompt="The draft model", rule="tree-match", max_tokens=6, tree_width=2)
     with pytest.raises(SettingError, match="this run drafts trees"):
