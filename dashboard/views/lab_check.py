@@ -41,10 +41,12 @@ def check_tab(chosen: Settings) -> None:
     current = lab_works.get(state.owner(), "check")
     going = current is not None and not current.work.finished
     with st.container(horizontal=True, vertical_alignment="bottom", key="check_choice"):
-        n_runs = int(st.number_input("Runs", 1, MOST_RUNS, 2000, 1000, key="check_runs", width=180))
+        n_runs = int(
+            st.number_input("Runs", 1, MOST_RUNS, 2000, 1000, key="check_runs", width=180, persist_state="session")
+        )
         n_tokens = int(
             st.number_input(
-                "Tokens of each", 1, MOST_TOKENS, 2, key="check_tokens", width=150,
+                "Tokens of each", 1, MOST_TOKENS, 2, key="check_tokens", width=150, persist_state="session",
                 help="How many tokens behind the prompt are looked at.",
             )
         )  # fmt: skip
@@ -133,7 +135,7 @@ def _show(current: LabWork) -> None:
 def _conclusion(result: CheckResult) -> None:
     if result.conclusion == "differs":
         error_box(result.sentence, ":material/block:")
-    elif result.conclusion == "weak sign":
+    elif result.conclusion in ("weak sign", "too few"):
         warning_box(result.sentence, ":material/question_mark:")
     else:
         st.success(plain(result.sentence), icon=":material/check_circle:")

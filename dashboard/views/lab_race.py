@@ -46,7 +46,7 @@ def race_tab(chosen: Settings) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="race_choice"):
         repeats = int(
             st.number_input(
-                "Repeats", 1, 50, 3, key="race_repeats", width=150,
+                "Repeats", 1, 50, 3, key="race_repeats", width=150, persist_state="session",
                 help="Of every policy, each with a seed of its own that all policies share.",
             )
         )  # fmt: skip

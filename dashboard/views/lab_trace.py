@@ -48,7 +48,7 @@ def trace_tab(chosen: Settings) -> None:
     current = lab_works.get(state.owner(), "trace")
     going = current is not None and not current.work.finished
     with st.container(horizontal=True, vertical_alignment="bottom", key="trace_choice"):
-        name = st.selectbox("Run", list(sources), key="trace_run", width=620)
+        name = st.selectbox("Run", list(sources), key="trace_run", width=620, persist_state="session")
         source = sources[name]
         trouble = "" if source.run_id else chosen.trouble
         go = st.button(

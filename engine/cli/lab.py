@@ -19,7 +19,8 @@ from engine.lab.check import CheckedCell, statistical_check
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS
 from engine.lab.lossless import SmallTable, lossless
 from engine.lab.small_pair import SmallPair
-from engine.lab.trace import RuleOnTrace, trace_csv, trace_run
+from engine.lab.trace import trace_csv, trace_run
+from engine.lab.trace_rules import RuleOnTrace
 from engine.rules import PARAMETERS, RULES
 from engine.spec import RunSpec
 from engine.store import RunStore

@@ -42,7 +42,7 @@ DIFFERS, WEAK = 1e-3, 0.05
 LARGEST_VOCABULARY = 2000
 """Of a target whose law is followed here; the embedded ones have fewer."""
 
-Conclusion = Literal["differs", "weak sign", "no sign"]
+Conclusion = Literal["differs", "weak sign", "no sign", "too few"]
 Progress = Callable[[int, int], None]
 
 
@@ -74,7 +74,8 @@ class CheckResult:
         None stands for infinity: something impossible was seen.
     degrees, p_value
         See `ChiSquare`.
-    conclusion : {"differs", "weak sign", "no sign"}
+    conclusion : {"differs", "weak sign", "no sign", "too few"}
+        "too few" runs: none of the beginnings is expected often enough to be a cell of its own.
     sentence : str
         The same, for a reader.
     rule, drafter, lossless
@@ -217,7 +218,7 @@ def check_of(
         cells = (*cells, Cell(None, 0.0))  # something came that cannot come
     observed = [others if cell.tokens is None else counts[cell.tokens] for cell in cells]
     test = chi_square(observed, [n_runs * cell.probability for cell in cells])
-    conclusion: Conclusion = "differs" if test.p_value < DIFFERS else "weak sign" if test.p_value < WEAK else "no sign"
+    conclusion = _conclusion(test, nothing_told=all(cell.tokens is None for cell in cells))
     return CheckResult(
         runs=n_runs,
         runs_planned=n_planned,
@@ -268,7 +269,18 @@ def _check_size(loaded: LoadedModel) -> None:
         )
 
 
+def _conclusion(test: ChiSquare, *, nothing_told: bool) -> Conclusion:
+    if nothing_told:
+        return "too few"
+    return "differs" if test.p_value < DIFFERS else "weak sign" if test.p_value < WEAK else "no sign"
+
+
 def _sentence(test: ChiSquare, conclusion: Conclusion, observed: list[int], *, lossless: bool) -> str:
+    if conclusion == "too few":
+        return (
+            f"Too few runs to tell anything: no beginning is expected {LEAST_EXPECTED:g} times in "
+            f"{counted(sum(observed), 'run')}. Make more runs, or look at fewer tokens of each."
+        )
     if test.statistic == float("inf"):
         return f"Differs: {counted(observed[-1], 'run')} began in a way that the target never does."
     if test.degrees == 0:

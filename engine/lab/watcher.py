@@ -27,15 +27,18 @@ class Judged:
         Drafted tokens that it keeps with the run's draws.
     expected_tokens : float
         Tokens that the step gives on average over the draws, given its draft: kept ones and the target's own.
-    bias, bias_unknown : float
-        See `engine.lab.first_token.Bias`; of the draft that the rule asks for.
+    bias : float or None
+        See `engine.lab.first_token.Bias`; of the draft that the rule asks for. None where it is not known: with
+        penalties, of a rule that compares raw logits, if it asks for a first token that was not drafted.
+    bias_unknown : float
+        To within this the bias is known.
     own_first : bool
         Whether the first token of the draft that the rule asks for is the one that is there.
     """
 
     accepted: int
     expected_tokens: float
-    bias: float
+    bias: float | None
     bias_unknown: float
     own_first: bool
 
@@ -52,6 +55,9 @@ class TraceStep:
 
 class Watcher:
     """A rule that judges as `own` does, and notes what all the rules make of each step.
+
+    `drew` is whether any drafted token was a draw: none is at temperature 0, of a lookup, or of a rule that asks
+    for the most probable ones.
 
     Parameters
     ----------
@@ -77,10 +83,12 @@ class Watcher:
         self.replacement: Source = getattr(own, "replacement", "target")
         self.steps: list[TraceStep] = []
         self.refusals: dict[str, str] = {}
+        self.drew = False
 
     def judge(self, draft: Draft, rows: Rows, *, noise: Noise, start: int) -> Verdict:
         """The own rule's verdict."""
         verdict = self._own.judge(draft, rows, noise=noise, start=start)
+        self.drew |= not all(isinstance(drawn_from, OneHot) for drawn_from in draft.laws)
         judged: dict[str, Judged] = {}
         for name, rule in self._rules.items():
             try:
@@ -104,9 +112,10 @@ class Watcher:
         if rule.greedy_draft:
             (best,) = top(drawn_from, 1)
             drawn_from, own_first = OneHot(best), best == draft.tokens[0]
-        bias = first_token_bias(
-            rule, drawn_from, rows, score=self._scores(draft) if rule.needs == "draft logits" else None
-        )
+        if rule.needs == "draft logits" and self._sampling.penalises and drawn_from != OneHot(draft.tokens[0]):
+            return Judged(verdict.n_accepted, expected, None, 0.0, own_first)  # the law is not that of the raw logits
+        score = self._scores(draft) if rule.needs == "draft logits" else None
+        bias = first_token_bias(rule, drawn_from, rows, score=score)
         return Judged(verdict.n_accepted, expected, bias.distance, bias.unknown, own_first)
 
     def _scores(self, draft: Draft) -> Callable[[int], float | None]:
@@ -117,8 +126,6 @@ class Watcher:
         def score(other: int) -> float | None:
             if logit is None or other == token:
                 return logit
-            if self._sampling.penalises:
-                return None  # the law is not that of the raw logits
             return logit + self._sampling.temperature * log(law.prob(other) / law.prob(token))
 
         return score

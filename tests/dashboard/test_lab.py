@@ -47,6 +47,13 @@ def page(tab=LOSSLESS, typed=None, **address):
     return app
 
 
+def opened(app, tab):
+    """Go to another tab."""
+    app.query_params["lab_tab"] = tab
+    app.run()
+    assert not app.exception
+
+
 def finished(app, work):
     """The page when the work has ended."""
     work.join(120)
@@ -207,6 +214,15 @@ def test_the_check_tells_that_nothing_differs_and_that_something_does():
     assert len(app.get("plotly_chart")) == 1
 
 
+def test_a_check_of_too_few_runs_is_no_success():
+    app = page(CHECK, temperature="1.0")
+    app.number_input(key="check_runs").set_value(4).run()
+    app.button(key="check_go").click().run()
+    app = finished(app, lab_works.get(app.session_state.owner, "check").work)
+    assert not app.success
+    assert any(text.value.startswith("Too few runs") for text in app.warning)
+
+
 def test_a_check_that_goes_on_can_be_stopped_and_keeps_what_it_has():
     app = page(CHECK)
     app.number_input(key="check_runs").set_value(100_000).run()
@@ -227,6 +243,27 @@ def test_a_target_without_an_exact_law_is_told():
     assert any("followed to the end" in text for text in words(app))
     assert app.button(key="check_go").disabled
     assert app.button(key="check_embedded").label == "Use the embedded pair"
+
+
+# ---- from tab to tab ----
+
+
+def test_what_was_typed_is_still_there_when_another_tab_was_opened():
+    run_id = saved(RunSpec(prompt="The draft model", max_tokens=6, draft_length=2))
+    app = page(CHECK)
+    app.number_input(key="check_runs").set_value(300).run()
+    app.number_input(key="check_tokens").set_value(3).run()
+    opened(app, RACE)
+    app.number_input(key="race_repeats").set_value(7).run()
+    opened(app, TRACE)
+    label = next(option for option in app.selectbox(key="trace_run").options if run_id in option)
+    app.selectbox(key="trace_run").set_value(label).run()
+    opened(app, CHECK)
+    assert (app.number_input(key="check_runs").value, app.number_input(key="check_tokens").value) == (300, 3)
+    opened(app, RACE)
+    assert app.number_input(key="race_repeats").value == 7
+    opened(app, TRACE)
+    assert app.selectbox(key="trace_run").value == label
 
 
 # ---- the work beside the page ----

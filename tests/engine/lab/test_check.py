@@ -78,6 +78,14 @@ def test_at_temperature_zero_there_is_one_outcome():
     assert [cell.observed for cell in result.cells] == [20]
 
 
+@pytest.mark.parametrize("n_runs", [1, 4, 12])
+def test_too_few_runs_are_a_conclusion_of_their_own(n_runs):
+    result = statistical_check(SPEC, n_runs=n_runs)
+    assert (result.conclusion, result.degrees) == ("too few", 0)
+    assert result.sentence.startswith("Too few runs to tell anything: no beginning is expected 5 times")
+    assert [(cell.text, cell.observed) for cell in result.cells] == [("all others", n_runs)]
+
+
 def test_what_the_target_never_says_is_told():
     result = statistical_check(
         RunSpec(prompt="The draft model", temperature=0.0, rule="naive", agreement=-1.0), n_runs=20, n_tokens=1

@@ -150,6 +150,21 @@ def test_a_rule_that_cannot_judge_is_left_out_with_its_reason():
     assert all("naive" not in step.judged for step in drafting)
 
 
+def test_penalties_hide_a_bias_and_nothing_else():
+    """The naive rule would compare the raw logit of the most probable token, which the penalised law does not tell."""
+    found = trace_run(RunSpec(prompt="The draft model", max_tokens=16, seed=5, frequency_penalty=1.0))
+    naive = next(rule for rule in found.rules if rule.name == "naive")
+    assert naive.refusal == ""
+    assert naive.steps == len(found.steps)
+    drafting = [step.judged["naive"] for step in found.steps if step.drafted]
+    assert [one.bias is None for one in drafting] == [not one.own_first for one in drafting]
+    assert naive.without_bias == sum(one.bias is None for one in drafting) > 0
+    assert not naive.keeps_the_law
+    assert any(f"At {naive.without_bias} steps its bias is not known" in note for note in found.notes)
+    assert all(not rule.without_bias for rule in found.rules if rule.name != "naive")
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
 def test_rules_that_want_other_drafts_say_at_how_many_steps(trace):
     pair, context = build(SPEC).loaded, list(build(SPEC).prompt)
     others = 0
@@ -172,6 +187,17 @@ def test_shared_numbers_are_told_both_ways(trace):
     assert any(note.startswith("sample-match: these drafts were drawn with the target's own") for note in coupled.notes)
     accepted = {rule.name: rule.accepted for rule in coupled.rules}
     assert accepted["sample-match"] == accepted["gumbel"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"temperature": 0.0}, {"temperature": 0.0, "rule": "gumbel"}, {"drafter": "none"}, {"drafter": "ngram"}],
+    ids=str,
+)
+def test_nothing_is_told_of_shared_numbers_where_no_draft_was_drawn(settings):
+    found = trace_run(RunSpec(prompt="the draft model and the draft", max_tokens=12, **settings))
+    assert all(rule.shared_numbers is None for rule in found.rules)
+    assert not any("random numbers" in note for note in found.notes)
 
 
 def test_a_run_that_drafts_trees_is_refused():
