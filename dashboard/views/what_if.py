@@ -11,6 +11,7 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
 from dashboard.plain_text import plain
+from dashboard.views.plot import plot
 from engine.bench.costs import Costs
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
@@ -64,7 +65,10 @@ def what_if_section(comparison: LiveComparison | None) -> None:
     )
     sources = _sources(comparison)
     if not sources:
-        st.info("Compare, or make a run that drafts (chains, no trees); its acceptance is what this stands on.", icon=":material/info:")
+        st.info(
+            "Compare, or make a run that drafts (chains, no trees); its acceptance is what this stands on.",
+            icon=":material/info:",
+        )
         return
     key = f"what_if_source_{comparison.id if comparison else ''}"  # a new comparison is looked at first
     name = st.selectbox("Acceptance measured in", list(sources), key=key)
@@ -133,7 +137,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
     with right:
         supposed = _suppose(source, costs, name)
         st.markdown("**What verifying costs on this model**")
-        st.plotly_chart(cost_chart(costs.verify), key="cost_chart")
+        plot(cost_chart(costs.verify), key="cost_chart")
         st.caption(
             f"A call for m new tokens in units of a call for one ({1000 * costs.plain_call_seconds:.3g} ms at a "
             f"context of {costs.context_tokens} tokens), medians."
@@ -142,7 +146,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
     with left:
         if found.get("simulated"):
             st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
-        st.plotly_chart(prediction_chart(found), key="prediction_chart")
+        plot(prediction_chart(found), key="prediction_chart")
         st.markdown(
             f"Best draft length **{found['best_length']}**, predicted **{found['best_speed_up']:.2f}x**. The theory is "
             f"drawn with an acceptance of {found['acceptance']:.2f} and c = {found['c']:.3f}."
