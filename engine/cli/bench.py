@@ -124,6 +124,8 @@ def _lengths(text: str) -> tuple[int, ...]:
         if first > last:
             raise argparse.ArgumentTypeError(f"{text!r} is no list of draft lengths; write 1-6 or 2,4,8")
         if first < 1 or last > MAX_DRAFT_LENGTH:  # before the range is made, which may have any size
-            raise argparse.ArgumentTypeError(f"{part.strip()} was given; a draft length is from 1 to {MAX_DRAFT_LENGTH}")
+            raise argparse.ArgumentTypeError(
+                f"{part.strip()} was given; a draft length is from 1 to {MAX_DRAFT_LENGTH}"
+            )
         lengths.update(range(first, last + 1))
     return tuple(sorted(lengths))
