@@ -47,7 +47,7 @@ def page() -> None:
     with result_box:
         if comparison and comparison.result:
             show_result(comparison.result)
-        what_if_section(comparison if finished else None)
+        what_if_section(comparison if finished else None, chosen.spec.target)
 
 
 def _buttons(comparison: LiveComparison | None, choice: CompareChoice) -> bool:

@@ -11,6 +11,7 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
 from dashboard.plain_text import plain
+from dashboard.views.plot import plot
 from engine.bench.costs import Costs, not_predicted
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
@@ -54,22 +55,23 @@ class Source:
         return (spec.target, spec.backend, spec.exact_rows, prices, tuple(timed))
 
 
-def what_if_section(comparison: LiveComparison | None) -> None:
-    """Draw the section; nothing is measured before its button is pressed."""
+def what_if_section(comparison: LiveComparison | None, target: str) -> None:
+    """Draw the section, with runs of `target` first; nothing is measured before its button is pressed."""
     st.divider()
     st.subheader("What if?")
     st.caption(
         "The speed-up at every draft length, from acceptance that was measured, what a drafted token costs, and what "
         "verifying several tokens at once costs on this model."
     )
-    sources = _sources(comparison)
+    sources = _sources(comparison, target)
     if not sources:
         st.info(
             "Compare, or make a run that drafts (chains, no trees); its acceptance is what this stands on.",
             icon=":material/info:",
         )
         return
-    key = f"what_if_source_{comparison.id if comparison else ''}"  # a new comparison is looked at first
+    # a new comparison is looked at first, and runs of the sidebar's target
+    key = f"what_if_source_{comparison.id if comparison else target}"
     name = st.selectbox("Acceptance measured in", list(sources), key=key)
     source = sources[name]
     if reason := not_predicted(source.settings.specs[0]):
@@ -82,8 +84,11 @@ def what_if_section(comparison: LiveComparison | None) -> None:
     _show(source, live.work.result, name)
 
 
-def _sources(comparison: LiveComparison | None) -> dict[str, Source]:
-    """The drafters of the comparison, then saved runs that drafted chains; no prediction speaks of trees."""
+def _sources(comparison: LiveComparison | None, target: str) -> dict[str, Source]:
+    """The drafters of the comparison, then saved runs that drafted chains, those of `target` first.
+
+    No prediction speaks of trees.
+    """
     sources = {}
     if comparison and comparison.result:
         for name, rows in families_of(comparison.result).items():
@@ -93,6 +98,7 @@ def _sources(comparison: LiveComparison | None) -> dict[str, Source]:
     except DraftscopeError:
         runs = []
     drafted = [run for run in runs if run.record.get("steps") and profile_of(run.record)]
+    drafted.sort(key=lambda run: run.spec.target != target)  # of either kind the newest first, as they come
     for run in drafted[:MOST_RUNS]:
         spec = run.spec
         row = {**run.record, "name": spec.drafter, "drafter": spec.drafter, "draft_length": spec.draft_length}
@@ -112,9 +118,6 @@ def _measure(source: Source, live: LiveCosts | None) -> None:
         "Measure the costs",
         icon=":material/timer:",
         key="what_if_measure",
-        help=plain(
-            f"Times calls of {spec.target} for 1 to 17 tokens and proposals of {source.drafter}, each by itself."
-        ),
     ):
         try:
             comparisons.start_costs(source.key, source.settings, source.drafter)
@@ -122,6 +125,10 @@ def _measure(source: Source, live: LiveCosts | None) -> None:
             error_box(str(failure))
         else:
             st.rerun()
+    st.caption(
+        f"Times calls of **{plain(spec.target)}** for 1 to 17 tokens and proposals of **{plain(source.drafter)}**, "
+        "each by itself."
+    )
 
 
 @st.fragment(run_every=0.5)
@@ -150,8 +157,9 @@ def _show(source: Source, costs: Costs, name: str) -> None:
             st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
         plot(prediction_chart(found), key="prediction_chart")
         st.markdown(
-            f"Best draft length **{found['best_length']}**, predicted **{found['best_speed_up']:.2f}x**. The theory is "
-            f"drawn with an acceptance of {found['acceptance']:.2f} and c = {found['c']:.3f}."
+            f"Best draft length **{found['best_length']}**, predicted **{found['best_speed_up']:.2f}x**. The theory "
+            "takes every token's acceptance for the same and verifying for free; it is drawn with an acceptance of "
+            f"{found['acceptance']:.2f} and c = {found['c']:.3f}."
         )
         for point in found["points"]:
             st.markdown(

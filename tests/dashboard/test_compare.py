@@ -279,7 +279,7 @@ def test_what_if_of_a_saved_run():
         for event in build(spec).events():
             writer.add(event)
     app = page()
-    assert app.selectbox(key="what_if_source_").value.startswith("run of ")
+    assert app.selectbox(key="what_if_source_markov").value.startswith("run of ")
     app.button(key="what_if_measure").click().run()
     [costs] = comparisons._costs.values()
     costs.work.join(60)
@@ -308,8 +308,20 @@ def test_runs_that_look_alike_are_sources_of_their_own():
     with RunStore().begin(tree := replace(spec, rule="tree-match")) as writer:  # of which no prediction speaks
         for event in build(tree).events():
             writer.add(event)
-    options = page().selectbox(key="what_if_source_").options
+    options = page().selectbox(key="what_if_source_markov").options
     assert [option.partition("(")[2] for option in options] == [f"{run_id})" for run_id in reversed(run_ids)]
+
+
+def test_runs_of_the_sidebars_target_come_first_and_the_target_that_is_timed_is_named():
+    for one in (RunSpec(**{**BASE_FIELDS, "prompt": "The draft"}), RunSpec(target="noisy", prompt="3 14")):
+        with RunStore().begin(one) as writer:
+            for event in build(one).events():
+                writer.add(event)
+    app = page()
+    assert app.selectbox(key="what_if_source_markov").value.partition(": ")[2].startswith("markov, ")
+    assert any("Times calls of **markov**" in text.value for text in app.caption)
+    app.selectbox(key="target").set_value("noisy").run()
+    assert app.selectbox(key="what_if_source_noisy").value.partition(": ")[2].startswith("noisy, ")
 
 
 @pytest.mark.parametrize("simulated", [True, False])
