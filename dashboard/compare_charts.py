@@ -128,7 +128,7 @@ def prediction_chart(found: Mapping[str, Any]) -> go.Figure:
                 x=found["lengths"],
                 y=found[key],
                 mode="lines+markers" if key == "predicted" else "lines",
-                name=name if key == "predicted" else "theory: constant acceptance, free verification",
+                name=name,
                 line={"color": colour, "dash": dash},
                 marker={"size": 5},
                 hovertemplate="draft length %{x}: %{y:.2f}x<extra>%{fullData.name}</extra>",
@@ -140,8 +140,10 @@ def prediction_chart(found: Mapping[str, Any]) -> go.Figure:
             y=[found["best_speed_up"]],
             mode="markers+text",
             name="best",
+            showlegend=False,  # its label says it
             text=[f"best: {found['best_length']}"],
-            textposition="top center",
+            textposition=f"top {_side(found['best_length'], found['lengths'])}",
+            cliponaxis=False,
             marker={"color": GREEN, "symbol": "star", "size": 16},
             hovertemplate="best draft length %{x}: %{y:.2f}x<extra></extra>",
         )
@@ -171,6 +173,13 @@ def prediction_chart(found: Mapping[str, Any]) -> go.Figure:
         yaxis={"title": "speed-up over plain decoding", "rangemode": "tozero"},
     )
     return figure
+
+
+def _side(length: int, lengths: Sequence[int]) -> str:
+    """Where a label at this draft length has room: at the ends, towards the middle."""
+    if length <= lengths[0] + 1:
+        return "right"
+    return "left" if length >= lengths[-1] - 1 else "center"
 
 
 def _intervals(figure: go.Figure, estimates: Sequence[tuple[str, Mapping[str, Any]]], colour: str) -> None:
