@@ -228,6 +228,19 @@ def test_a_kept_run_loads_as_a_run_and_not_as_a_model(page, server):
     assert words == ["Loading the run", "Loading the run …"]
 
 
+def test_no_figure_or_button_stands_alone_in_a_second_row(page, server):
+    address, _ = server
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    start(page, address, "max_tokens=400&seed=4")
+    wait_for_state(page, "finished")
+    for bar, parts in ((".shares", ".shares li, .shares .probe, .shares .prefill"), (".player", ".player *[class]")):
+        rows = page.evaluate(f"""() => {{
+            const {{top, bottom}} = {LIVE}.querySelector('{bar}').getBoundingClientRect();
+            const boxes = [...{LIVE}.querySelectorAll('{parts}')].map((part) => part.getBoundingClientRect());
+            return boxes.filter((box) => box.height && Math.abs(box.top + box.bottom - top - bottom) > 6).length; }}""")
+        assert rows == 0, bar
+
+
 def test_a_bad_target_ends_in_a_clear_box(page, server):
     address, _ = server
     start(page, address, "target=missing.gguf")
