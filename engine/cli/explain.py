@@ -31,11 +31,11 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
             yield ""
             yield f"{position['position'] + 1}. {_tokens(position)}{_behind(position)}"
             yield _wrapped(position["words"])
+            if position["logprob_words"]:
+                yield _wrapped(position["logprob_words"])
     if aside:
         yield from ("", f"on branches of the tree that were not gone down, so that nobody judged them ({len(aside)}):")
         yield _wrapped(", ".join(f"{position['position'] + 1} {_drafted(position)}" for position in aside))
-        if position["logprob_words"]:
-            yield _wrapped(position["logprob_words"])
     choice = told["choice"]
     if choice is None:
         yield from ("", NOT_RECORDED)
