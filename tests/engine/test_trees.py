@@ -123,6 +123,19 @@ def test_siblings_gain_over_a_chain():
     assert tokens_per_step(tree_width=4, tree_nodes=32) > 1.3 * tokens_per_step(tree_width=1)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_each_of_the_best_tokens_of_a_depth_may_have_as_many_behind_it_as_the_width(rule):
+    """Up to 2 + 4 + 4 + 4 tokens, of which as many are kept, or drawn, as were asked for."""
+    spec = RunSpec(prompt=PROMPTS[0], max_tokens=40, rule=rule, draft_length=4, tree_width=2, temperature=1.0)
+    for n_nodes in (4, 10, 14):
+        drafted = steps_of(build(replace(spec, tree_nodes=n_nodes)).events())
+        assert max(step.n_drafted for step in drafted) == n_nodes
+        for step in drafted:
+            if step.parents:
+                assert max(Counter(step.parents).values()) <= 2
+                assert max(Counter(depths(step.parents)).values()) <= 4
+
+
 @pytest.mark.parametrize("rule", [TreeIndependent(), TreeDistinct()], ids=lambda rule: rule.name)
 def test_a_tree_of_width_1_gives_the_tokens_of_the_exact_rule(rule):
     loaded = load_markov()
