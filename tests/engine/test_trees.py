@@ -216,11 +216,11 @@ def test_a_policy_does_not_take_the_end_of_a_short_branch_for_a_refusal():
 
 
 def test_length_policies_learn_refusals_that_happened_and_no_others():
-    class Watching(FixedLength):
-        outcomes = []
+    outcomes = []
 
+    class Watching(FixedLength):
         def observe(self, outcome):
-            self.outcomes.append(outcome)
+            outcomes.append(outcome)
 
     loaded = load_markov()
     events = decode(
@@ -229,7 +229,7 @@ def test_length_policies_learn_refusals_that_happened_and_no_others():
     )  # fmt: skip
     steps = steps_of(events)
     n_short = 0
-    for step, outcome in zip(steps, Watching.outcomes, strict=True):
+    for step, outcome in zip(steps, outcomes, strict=True):
         whole = step.decisions[-1].outcome == "bonus"
         assert (outcome.n_drafted, outcome.n_accepted, outcome.kept_whole) == (step.depth, step.n_accepted, whole)
         assert outcome.n_in_branch == (step.n_accepted if whole else step.depth)
@@ -465,7 +465,9 @@ def test_evidence_of_matching_strikes_all_refused_siblings_out_of_the_residual()
         if decision.outcome == "rejected":
             way = [step.decisions[place].draft_token for place in branch(step.parents, decision.parent)]
             left = np.exp(model.logits([*context, *way])[0])
-            siblings = [d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent]
+            siblings = [
+                d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent
+            ]
             left[siblings] = 0
             left /= left.sum()
             n_several += len(siblings) > 1
