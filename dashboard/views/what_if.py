@@ -64,7 +64,10 @@ def what_if_section(comparison: LiveComparison | None) -> None:
     )
     sources = _sources(comparison)
     if not sources:
-        st.info("Compare, or make a run that drafts (chains, no trees); its acceptance is what this stands on.", icon=":material/info:")
+        st.info(
+            "Compare, or make a run that drafts (chains, no trees); its acceptance is what this stands on.",
+            icon=":material/info:",
+        )
         return
     key = f"what_if_source_{comparison.id if comparison else ''}"  # a new comparison is looked at first
     name = st.selectbox("Acceptance measured in", list(sources), key=key)

@@ -145,7 +145,7 @@ class TreeDrafter:
             slots = self._slots(nodes, level, laws)
             if drawn:
                 n_left, n_depths = self._n_nodes - len(nodes), limit - depth
-                slots = slots[: min(self._width, -(-n_left // n_depths))]
+                slots = slots[: -(-n_left // n_depths)]
             how: Children = self._children if drawn else "best"
             before = len(nodes)
             for place, (parent, guess, row) in enumerate(zip(level, laws, rows, strict=True)):
