@@ -119,15 +119,15 @@ def bias_chart(trace: Trace) -> go.Figure:
 
 
 def lengths_chart(policies: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """How many tokens each policy drafted at each step of a run, and how many were accepted: one strip for each."""
+    """The draft length of each policy at each step of a run, and how many tokens were accepted: one strip for each."""
     titles = [escape(row["policy"]) for row in policies]
     figure = make_subplots(rows=len(policies), cols=1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=titles)
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    most = max((max(row["drafted_by_step"], default=0) for row in policies), default=0)
+    most = max((max(row["length_by_step"], default=0) for row in policies), default=0)
     for place, row in enumerate(policies):
-        steps = list(range(1, len(row["drafted_by_step"]) + 1))
+        steps = list(range(1, len(row["length_by_step"]) + 1))
         for name, key, colour, pattern in (
-            ("drafted", "drafted_by_step", ORANGE, "/"),
+            ("draft length", "length_by_step", ORANGE, "/"),
             ("accepted", "accepted_by_step", BLUE, ""),
         ):
             figure.add_trace(
