@@ -15,7 +15,8 @@ from engine.csv_text import check_csv, write_csv
 from engine.errors import SettingError
 from engine.figure_text import fixed
 from engine.lab.cases import CASES
-from engine.lab.check import CheckedCell, statistical_check
+from engine.lab.check import statistical_check
+from engine.lab.check_result import CheckedCell
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS
 from engine.lab.lossless import SmallTable, lossless
 from engine.lab.small_pair import SmallPair
