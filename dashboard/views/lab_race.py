@@ -101,7 +101,7 @@ def _show(current: LiveRace, now: str) -> None:
     st.markdown("**Speed-up over plain decoding**")
     st.plotly_chart(speed_up_chart(rows), key="race_speed_up")
     st.markdown("**Draft length over time**")
-    st.caption("The first run of each policy: drafted tokens of each step, and how many of them were accepted.")
+    st.caption("The first run of each policy: the draft length of each step, and how many tokens were accepted.")
     st.plotly_chart(lengths_chart(result["policies"]), key="race_lengths")
     st.dataframe(race_frame(result["policies"]), hide_index=True, key="race_table", placeholder="n/a")
     st.download_button(

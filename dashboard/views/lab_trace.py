@@ -27,7 +27,7 @@ from engine.store import RunStore
 __all__ = ["trace_tab"]
 
 SIDEBAR = "The sidebar's settings, decoded now"
-MOST_RUNS = 50
+MOST_OFFERED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _sources(chosen: Settings) -> dict[str, Source]:
     except DraftscopeError:
         runs = []
     drafted = [run for run in runs if run.state == "finished" and run.record.get("per_token_acceptance") is not None]
-    for run in drafted[:MOST_RUNS]:
+    for run in drafted[:MOST_OFFERED]:
         spec = run.spec
         label = f"{run.created_at[:19]} {spec.target}, {spec.drafter} {spec.draft_length}, {spec.rule} ({run.id})"
         sources[label] = Source(spec, run.id)
