@@ -21,6 +21,7 @@ from engine.csv_text import check_csv
 from engine.drafter_kinds import CHOICES
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
+from engine.lengths.confident import FIRST, FURTHER
 from engine.models.backends import BACKENDS
 from engine.policies import POLICIES
 from engine.report import Report
@@ -98,7 +99,8 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
            help="suffix: a match of m tokens allows F x m + O (default %(default)s)")  # fmt: skip
     option("--suffix-offset", type=float, default=DEFAULT.suffix_offset, metavar="O", help="default %(default)s")
     option("--suffix-min-prob", type=float, default=DEFAULT.suffix_min_prob, metavar="P",
-           help="suffix: least probability that a token, and all before it, is kept (default %(default)s)")  # fmt: skip
+           help="suffix: least probability that a token, and all before it, is kept; the policy confident asks for "
+           f"{FIRST} of the first and {FURTHER} of further ones itself (default %(default)s)")  # fmt: skip
     option("--suffix-choice", default=DEFAULT.suffix_choice, help="frequent or recent (default %(default)s)")
     option("--suffix-outputs", action=argparse.BooleanOptionalAction, default=DEFAULT.suffix_outputs,
            help="suffix: look at what earlier runs of this process emitted too; a single command has none")  # fmt: skip

@@ -17,7 +17,10 @@ from __future__ import annotations
 from engine.lengths.base import NamedPolicy, checked_length
 from engine.lengths.prospect import Prospect
 
-__all__ = ["Confident"]
+__all__ = ["FIRST", "FURTHER", "Confident"]
+
+FIRST, FURTHER = 0.15, 0.35
+"""The least survival of the first guess of a step, and of every further one."""
 
 
 class Confident(NamedPolicy):
@@ -46,13 +49,13 @@ class Confident(NamedPolicy):
 
     name = "confident"
     guarantee = (
-        "A draft head, and the lookup beside it, stand back where they are not sure; other drafters go to the draft "
-        "length."
+        "A draft head, the lookup beside it and suffix decoding stand back where they are not sure; other drafters go "
+        "to the draft length."
     )
     source = "Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8, with costs that were measured once"
     needs = "a drafter that knows its chances"
 
-    def __init__(self, length: int = 4, first: float = 0.15, further: float = 0.35) -> None:
+    def __init__(self, length: int = 4, first: float = FIRST, further: float = FURTHER) -> None:
         self.length = checked_length(length)
         self.first = first
         self.further = further
