@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.settings_link import ANY, BOUND, BOUNDS
+from engine.drafters.combined import SURE_GREEDY, SURE_WARM
 from engine.drafters.earlier_outputs import forget_outputs, outputs_of
 from engine.heads import has_shipped_head
 from engine.lengths.confident import FIRST, FURTHER
@@ -75,7 +76,11 @@ def drafter_fields(target: str, drafter: str) -> dict[str, Any]:
 def _ngram() -> dict[str, Any]:
     """The settings of prompt lookup, by their names in a `RunSpec`."""
     with st.expander("Prompt lookup"):
-        longest = st.slider("Longest n-gram", *BOUNDS["ngram_max"], DEFAULT.ngram_max, key="ngram_max", **BOUND)
+        longest = st.slider(
+            "Longest n-gram", *BOUNDS["ngram_max"], DEFAULT.ngram_max, key="ngram_max", **BOUND,
+            help=f"eagle+ngram looks for {SURE_GREEDY} tokens at least, above temperature 0 for {SURE_WARM}: fewer are "
+            "no match to trust.",
+        )  # fmt: skip
         match = st.selectbox(
             "Match",
             ["recent", "first"],

@@ -68,7 +68,7 @@ class RunSpec:
     chat : bool
         Put the prompt into the model's chat template, if it has one.
     ngram_max, ngram_match
-        Longest n-gram and which match wins: see `PromptLookup`.
+        Longest n-gram and which match wins: see `PromptLookup` and, in front of a head, `LookupFirst`.
     suffix_factor, suffix_offset, suffix_min_prob
         How far suffix decoding goes: see `engine.drafters.suffix_tree.Speculation`.
     suffix_choice : str
