@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from dashboard.event_log import EventLog
 from dashboard.work import Work
-from engine.bench.costs import Costs
+from engine.bench.costs import Costs, not_predicted
 from engine.bench.plan import Turn
 from engine.compare.run import CompareSettings, costs_of, plan_of, run_comparison
 from engine.errors import DraftscopeError, SettingError
@@ -154,10 +154,7 @@ class LiveCosts:
             cancelled=work.cancelled,
         )
         if costs is None:
-            raise SettingError(
-                "a call of this target takes no time on its clock, so nothing can be held against it; "
-                "give the target's calls a price"
-            )
+            raise SettingError(not_predicted(self._settings.specs[0]) or "a call of this target takes no time")
         return costs
 
 

@@ -13,7 +13,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.acceptance import BlockVerification, ExactRejection, GumbelMatch, SampleMatch, TreeMatch
+from engine.acceptance import (
+    BlockVerification,
+    ExactRejection,
+    GumbelMatch,
+    SampleMatch,
+    TreeDistinct,
+    TreeIndependent,
+    TreeMatch,
+)
 from engine.evidence import Choice, Evidence, ExactTest, PositionEvidence
 from engine.values import Decision, Step
 
@@ -21,6 +29,11 @@ __all__ = ["explain", "filled", "number", "quoted"]
 
 TARGET_FIRST = (SampleMatch.name, GumbelMatch.name, TreeMatch.name)
 """The rules for which the target draws its own token before it looks at the guess."""
+
+IN_TURN = (TreeIndependent.name, TreeDistinct.name)
+"""The rules that hold a guess against what the refused ones before it leave of the target's law."""
+
+MOST_REFUSED_NAMED = 3
 
 SPELLED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -62,13 +75,16 @@ def explain(step: Step, *, rule: str = ExactRejection.name) -> dict[str, Any]:
         "context_length": step.context_length,
         "note": step.note,
         "rule": rule,
-        "positions": [_position(decision, formula, more.get(decision.position), rule) for decision in step.decisions],
+        "positions": [
+            _position(decision, formula, more.get(decision.position), rule, _after(step, decision))
+            for decision in step.decisions
+        ],
         "choice": _choice(step, evidence, rule) if evidence else None,
         "probe_seconds": step.probe_seconds,
     }
 
 
-def _position(decision: Decision, formula: str, more: PositionEvidence | None, rule: str) -> dict[str, Any]:
+def _position(decision: Decision, formula: str, more: PositionEvidence | None, rule: str, after: str) -> dict[str, Any]:
     tested = decision.accept_prob is not None
     numbers = {name: getattr(decision, name) for name in ("draft_prob", "target_prob", "accept_prob", "draw")}
     numbers |= {term.name: term.value for term in more.terms} if more else {}
@@ -77,7 +93,7 @@ def _position(decision: Decision, formula: str, more: PositionEvidence | None, r
     return {
         **asdict(decision),
         "formula": shown,
-        "words": _words(decision, shown, exact, rule),
+        "words": _words(decision, shown, exact, rule, _given(decision, numbers, rule, after), after),
         "logprob_words": _logprob_words(decision),
         "exact": _exact(decision, exact) if exact else None,
     }
@@ -88,7 +104,36 @@ def _exact(decision: Decision, exact: ExactTest) -> dict[str, Any]:
     return {**asdict(exact), "formula": filled(ExactRejection.formula, numbers)}
 
 
-def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str) -> str:
+def _after(step: Step, decision: Decision) -> str:
+    """Names the siblings that were refused before a guess of a tree; "" where there are none."""
+    refused = [
+        quoted(other.draft_text, other.draft_token)
+        for other in step.decisions[: decision.position]
+        if other.outcome == "declined" and other.parent == decision.parent
+    ]
+    if not refused:
+        return ""
+    if len(refused) > MOST_REFUSED_NAMED:
+        return f" after the refusal of {len(refused)} others"
+    return f" after the refusal of {' and '.join(refused)}"
+
+
+def _given(decision: Decision, numbers: Mapping[str, float | None], rule: str, after: str) -> str:
+    """What target and draft give the guess, and what is left of the former behind refused siblings."""
+    gives = f"The target gives this token {number(decision.target_prob)}"
+    if not after or rule not in IN_TURN:
+        return f"{gives}, the draft gave it {number(decision.draft_prob)}"
+    left = numbers.get("left_prob")
+    if left is not None:
+        gives += f", and {number(left)}{after}"
+    elif decision.accept_prob == 1:
+        gives += f", and at least {number(decision.draft_prob)}{after}"
+    elif decision.accept_prob is not None and decision.draft_prob is not None:
+        gives += f", and {number(decision.accept_prob * decision.draft_prob)}{after}"
+    return f"{gives}; the draft gave it {number(decision.draft_prob)}"
+
+
+def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str, gives: str, after: str) -> str:
     match decision.outcome:
         case "unreached" if decision.parent is not None:
             return "It stands on a branch of the tree that was not gone down to here, so nobody judged it."
@@ -97,7 +142,7 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str)
         case "unreached" if decision.draw is None or rule != BlockVerification.name:
             return "It was drafted behind the rejected token, and is lost with it, whatever its own test said."
         case "unreached":
-            return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule)}"
+            return f"It was drafted behind the rejected token. {_test_words(decision, formula, rule, gives, after)}"
         case "bonus" if decision.parent is not None:
             return (
                 "The branch was kept to its end, where nothing more was drafted, so the target adds one: it gives this "
@@ -109,7 +154,7 @@ def _words(decision: Decision, formula: str, exact: ExactTest | None, rule: str)
             return f"Nothing was drafted, so the target speaks alone: it gives this token {_prob(decision)}."
     if decision.accept_prob is None:
         return ""
-    words = f"{_test_words(decision, formula, rule)} {decision.outcome}."
+    words = f"{_test_words(decision, formula, rule, gives, after)} {decision.outcome}."
     if decision.outcome == "declined":
         words += " Another guess stood at the same place, and was tried next."
     if exact:
@@ -130,14 +175,11 @@ def _logprob_words(decision: Decision) -> str:
     )
 
 
-def _test_words(decision: Decision, formula: str, rule: str) -> str:
-    gives = (
-        f"The target gives this token {number(decision.target_prob)}, the draft gave it {number(decision.draft_prob)}"
-    )
+def _test_words(decision: Decision, formula: str, rule: str, gives: str, after: str) -> str:
     if rule in TARGET_FIRST:
         return (
             f"{gives}. The target draws first, and the guess is kept if it is the same token, which has probability "
-            f"{number(decision.accept_prob)}.{f' Here, {formula}.' if formula else ''} So it was"
+            f"{number(decision.accept_prob)}{after}.{f' Here, {formula}.' if formula else ''} So it was"
         )
     if decision.draw is None:
         return (

@@ -11,7 +11,7 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
 from dashboard.plain_text import plain
-from engine.bench.costs import Costs
+from engine.bench.costs import Costs, not_predicted
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
 from engine.compare.proposals import proposals_of
@@ -72,6 +72,9 @@ def what_if_section(comparison: LiveComparison | None) -> None:
     key = f"what_if_source_{comparison.id if comparison else ''}"  # a new comparison is looked at first
     name = st.selectbox("Acceptance measured in", list(sources), key=key)
     source = sources[name]
+    if reason := not_predicted(source.settings.specs[0]):
+        st.info(f"{reason[:1].upper()}{reason[1:]}.", icon=":material/schedule:")
+        return
     live = comparisons.costs(source.key)
     if live is None or not live.work.finished or not live.work.result:
         _measure(source, live)

@@ -21,7 +21,7 @@ from engine.sampling import Noise
 from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 
-__all__ = ["CONTEXT_TOKENS", "Costs", "DraftCost", "fit_line", "measure_costs"]
+__all__ = ["CONTEXT_TOKENS", "Costs", "DraftCost", "fit_line", "measure_costs", "not_predicted"]
 
 CONTEXT_TOKENS = 200
 CURVE_ROWS = 9
@@ -70,6 +70,26 @@ class Costs:
         if n_rows <= measured or measured == 1:
             return self.verify[min(n_rows, measured) - 1]
         return self.verify[-1] + (self.verify[-1] - self.verify[-2]) * (n_rows - measured)
+
+
+def not_predicted(spec: RunSpec) -> str | None:
+    """Why nothing can be predicted from the costs of calls; None if it can.
+
+    Calls of the embedded pair are instant, so that most of a step is time outside of them, which a prediction
+    leaves out; on its simulated clock a target without a price takes no time at all.
+
+    Examples
+    --------
+    >>> not_predicted(RunSpec())
+    'the embedded pair is instant, so what its calls cost predicts nothing; give them a price'
+    >>> not_predicted(RunSpec(target_call_seconds=0.02)) is None
+    True
+    """
+    if spec.target != "markov" or spec.target_call_seconds:
+        return None
+    if spec.draft_call_seconds:
+        return "a call of this target takes no time on its clock, so nothing can be held against it; give it a price"
+    return "the embedded pair is instant, so what its calls cost predicts nothing; give them a price"
 
 
 def measure_costs(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.bench.against import RIVALS, Rival, RivalEngine, check_installed, open_rival
-from engine.bench.costs import Costs, measure_costs
+from engine.bench.costs import Costs, measure_costs, not_predicted
 from engine.bench.machine import load_average, machine, peak_memory_bytes, threads_used
 from engine.bench.measure import OwnEngine, Runner, check_prompts, measure_plan
 from engine.bench.plan import OWN, Plan, Turn, configurations_of, usable_drafters
@@ -101,9 +101,11 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     drafters, skipped = _drafters(settings)
     own_plan = Plan(configurations_of(drafters, settings.lengths), prompts, settings.repeats, base.seed)
     ids = check_prompts(own_plan, base)
-    progress("measuring single calls", 0, 0)
-    text = "\n\n".join(prompt.text for prompt in prompts)
-    costs: Costs | None = measure_costs(base, drafters, settings.lengths, text)
+    costs: Costs | None = None
+    if not not_predicted(base):
+        progress("measuring single calls", 0, 0)
+        text = "\n\n".join(prompt.text for prompt in prompts)
+        costs = measure_costs(base, drafters, settings.lengths, text)
     own_memory = peak_memory_bytes()
 
     rivals = _rivals(settings, rival_file, ids, threads_used(backend), progress)
@@ -124,6 +126,7 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
         "load_seconds": load_seconds,
         "peak_memory_bytes": own_memory if settings.rivals else peak_memory_bytes(),
         "skipped": skipped,
+        "not_predicted": not_predicted(base),
         "how_rivals_are_timed": {name: rival.how_timed for name, (rival, _) in rivals.items()},
     }
     return result_of(measurements, costs, temperature=base.temperature, about=about)

@@ -32,7 +32,7 @@ def sections_of(result: Mapping[str, Any]) -> list[Section]:
         _steps(rows),
         _identical(rows, result["settings"]["temperature"]),
         _categories(rows, result["categories"]),
-        _costs(result["costs"]),
+        _costs(result["costs"], result.get("not_predicted")),
         _against(result),
         _circumstances(result),
     ]
@@ -139,9 +139,9 @@ def _categories(rows: Sequence[Mapping[str, Any]], categories: Sequence[str]) ->
     )
 
 
-def _costs(costs: Mapping[str, Any] | None) -> Section:
+def _costs(costs: Mapping[str, Any] | None, not_predicted: str | None) -> Section:
     if costs is None:
-        return Section("Cost of single calls")
+        return Section("Cost of single calls", notes=(f"not measured: {not_predicted}",) if not_predicted else ())
     curve = " ".join(f"v({rows})={value:.2f}" for rows, value in enumerate(costs["verify"], 1))
     notes = [
         f"a plain call of the target at {costs['context_tokens']} tokens of context: "

@@ -18,6 +18,7 @@ from engine.cli.stop_signals import stop_signals
 from engine.cli.table import table
 from engine.drafter_kinds import DRAFTERS
 from engine.errors import SettingError
+from engine.lengths.base import MAX_DRAFT_LENGTH
 from engine.models.threads import THREADS_VARIABLE
 from engine.spec import RunSpec
 
@@ -122,5 +123,9 @@ def _lengths(text: str) -> tuple[int, ...]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
             raise argparse.ArgumentTypeError(f"{text!r} is no list of draft lengths; write 1-6 or 2,4,8")
+        if first < 1 or last > MAX_DRAFT_LENGTH:  # before the range is made, which may have any size
+            raise argparse.ArgumentTypeError(
+                f"{part.strip()} was given; a draft length is from 1 to {MAX_DRAFT_LENGTH}"
+            )
         lengths.update(range(first, last + 1))
     return tuple(sorted(lengths))

@@ -66,6 +66,8 @@ def text_report(result: Mapping[str, Any], table: Table) -> str:
                 right={row["name"] for row in rows[1:]},
             )
         )
+    if reason := result.get("not_predicted"):
+        blocks.append(f"What if: {reason}")
     for name, prediction in result.get("predictions", {}).items():
         blocks.append(_prediction(name, prediction, table))
     return "\n\n".join(blocks)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.acceptance import ExactRejection
-from engine.bench.costs import Costs, measure_costs
+from engine.bench.costs import Costs, measure_costs, not_predicted
 from engine.bench.machine import load_average, machine
 from engine.bench.measure import Measurements, OwnEngine, Seen, check_prompts, measure_plan, never_seen
 from engine.bench.plan import OWN, Plan
@@ -97,7 +97,7 @@ def run_comparison(
     cancelled : callable, optional
         Asked before every step; True ends the comparison, and what was measured until then is kept.
     with_costs : bool, default False
-        Measure single calls as well, so that the result has predictions.
+        Measure single calls as well, so that the result has predictions, or says as `not_predicted` why not.
 
     Raises
     ------
@@ -123,7 +123,8 @@ def run_comparison(
     backend: str = getattr(built[plan.configurations[0]].loaded.model, "backend", "")
     rules = {way: one.rule for way, one in built.items()}
     costs = None
-    if with_costs:
+    reason = not_predicted(base) if with_costs else None
+    if with_costs and not reason:
         progress("measuring single calls", 0, plan.n_turns)
         costs = costs_of(settings, cancelled=cancelled)
     progress("warming up", 0, plan.n_turns)
@@ -142,6 +143,7 @@ def run_comparison(
         "machine": machine(backend=backend),
         "load_before": load_before,
         "load_after": load_average(),
+        "not_predicted": reason,
     }
     return comparison_of(measurements, base, rules, costs, about=about)
 
@@ -154,7 +156,7 @@ def costs_of(
     progress: Any = None,
     cancelled: Cancelled = never,
 ) -> Costs | None:
-    """Costs of the target's calls for 1 to 17 rows and of proposals; None if calls take no time.
+    """Costs of the target's calls for 1 to 17 rows and of proposals; None if calls take no time, or are instant.
 
     Proposals that depend on different settings are timed apart, each with its own settings and in units of
     a plain call beside it; `Costs.draft` has them by their names (`engine.compare.proposals.proposals_of`).
@@ -176,6 +178,8 @@ def costs_of(
     Stopped
         If it was cancelled.
     """
+    if not_predicted(settings.specs[0]):
+        return None
     text = "\n\n".join(prompt.text for prompt in settings.prompts)
     drafting = [spec for spec in settings.specs if spec.drafter != "none"]
     names = proposals_of(spec for spec in drafting if drafters is None or spec.drafter in drafters)

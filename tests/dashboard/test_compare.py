@@ -288,6 +288,15 @@ def test_what_if_of_a_saved_run():
     assert not app.exception
 
 
+def test_what_if_of_the_embedded_pair_without_prices_says_what_to_do_and_measures_nothing():
+    with RunStore().begin(spec := RunSpec(prompt="The draft", max_tokens=24)) as writer:
+        for event in build(spec).events():
+            writer.add(event)
+    app = page()
+    assert any("is instant" in text and "give them a price" in text for text in words(app))
+    assert "what_if_measure" not in [button.key for button in app.button]
+
+
 def test_runs_that_look_alike_are_sources_of_their_own():
     spec = RunSpec(**{**BASE_FIELDS, "prompt": "The draft"})
     run_ids = []

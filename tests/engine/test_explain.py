@@ -1,7 +1,7 @@
 """A step in plain words: what is said is what the events hold."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -37,6 +37,46 @@ def test_tested_position_is_told_with_its_formula_filled_in():
     )
     assert told["exact"] is None
     assert {field.name for field in fields(Decision)} < set(told)
+
+
+SIBLINGS = (
+    Decision(0, "declined", 5, draft_prob=0.6, target_prob=0.3, accept_prob=0.5, draw=0.7, draft_text=" All",
+             parent=-1),
+    Decision(1, "rejected", 6, 7, draft_prob=0.24, target_prob=0.0189, accept_prob=0.0, draw=0.1, draft_text=" an",
+             target_text=" the", parent=-1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ["tree-independent", "tree-distinct"])
+def test_a_guess_behind_a_refused_sibling_is_told_with_what_that_leaves_of_the_target(rule):
+    first, second = explain(step(*SIBLINGS), rule=rule)["positions"]
+    assert first["words"].startswith("The target gives this token 0.3, the draft gave it 0.6; it is kept with")
+    assert second["words"] == (
+        "The target gives this token 0.0189, and 0 after the refusal of “ All”; the draft gave it 0.24; "
+        "it is kept with probability 0; the draw was 0.1: rejected."
+    )
+    evidence = Evidence(CHOICE, RULES[rule](RunSpec()).formula, (PositionEvidence(1, (Term("left_prob", 0.06),)),))
+    half = replace(SIBLINGS[1], accept_prob=0.25, draw=0.5)
+    told = explain(step(SIBLINGS[0], half, evidence=evidence), rule=rule)["positions"][1]
+    assert told["formula"] == "min(1, 0.06 / 0.24) = 0.25"
+    assert "this token 0.0189, and 0.06 after the refusal of “ All”; the draft gave it 0.24; it is" in told["words"]
+    sure = explain(step(SIBLINGS[0], replace(half, outcome="accepted", accept_prob=1.0)), rule=rule)["positions"][1]
+    assert "0.0189, and at least 0.24 after the refusal of “ All”; the draft gave it 0.24; it" in sure["words"]
+
+
+def test_many_refused_siblings_are_counted_and_those_of_other_places_are_not_named():
+    others = [replace(SIBLINGS[0], position=place, draft_text=f" {place}") for place in range(4)]
+    told = explain(step(*others, replace(SIBLINGS[1], position=4)), rule="tree-distinct")["positions"]
+    assert "0.3, and 0.3 after the refusal of “ 0” and “ 1”; the draft" in told[2]["words"]
+    assert "0.0189, and 0 after the refusal of 4 others; the draft" in told[4]["words"]
+    elsewhere = explain(step(SIBLINGS[0], replace(SIBLINGS[1], parent=0)), rule="tree-distinct")["positions"][1]
+    assert "refusal" not in elsewhere["words"]
+
+
+def test_a_sibling_of_the_target_s_one_draw_is_told_with_the_refusal_that_its_probability_stands_on():
+    second = replace(SIBLINGS[1], target_prob=0.35, accept_prob=0.5, draw=None)
+    told = explain(step(SIBLINGS[0], second), rule="tree-match")["positions"][1]["words"]
+    assert "the same token, which has probability 0.5 after the refusal of “ All”. So it was rejected." in told
 
 
 def test_draw_and_threshold_never_look_alike_in_words():

@@ -8,7 +8,9 @@ import pytest
 from engine.bench import measure as measure_module
 from engine.bench.plan import usable_drafters
 from engine.bench.prompts import Prompt
+from engine.bench.report import text_report
 from engine.bench.run import run_bench
+from engine.cli.table import table
 from engine.errors import ForwardError, MissingPackage, PromptError, SettingError
 from tests.engine.bench.conftest import DRAFT_SECONDS, TARGET_SECONDS
 
@@ -36,6 +38,15 @@ def test_every_ratio_follows_from_the_calls_that_were_made(result):
         assert row["measured_over_predicted"] == pytest.approx(1.0)
         assert row["draft_share"] == pytest.approx(draft_seconds / seconds)
         assert row["draft_share"] + row["verify_share"] == pytest.approx(1.0)
+
+
+def test_nothing_is_predicted_of_the_embedded_pair_without_prices(settings):
+    instant = dataclasses.replace(settings.base, target_call_seconds=0.0, draft_call_seconds=0.0)
+    found = run_bench(dataclasses.replace(settings, base=instant, prompts=settings.prompts[:1], lengths=(2,)))
+    assert found["costs"] is None
+    assert {row["predicted_speed_up"] for row in found["configurations"]} == {None}
+    assert f"not measured: {found['not_predicted']}" in text_report(found, table)
+    assert "is instant" in found["not_predicted"]
 
 
 def test_text_is_the_plain_text_at_temperature_0(result):

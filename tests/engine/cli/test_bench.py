@@ -103,7 +103,6 @@ def test_a_polite_kill_in_the_background_prints_what_was_measured(command, promp
     [
         (["--prompts", "/nowhere/prompts.txt"], "cannot be read"),
         (["--repeats", "0"], "at least 1"),
-        (["--lengths", "40"], "draft length is 40"),
         (["--drafter", "crystal-ball"], "crystal-ball"),
         (["--target", "nothing-of-that-name"], "nothing-of-that-name"),
         (["--threads", "0"], "threads is 0"),
@@ -122,6 +121,13 @@ def test_a_bad_list_of_lengths_is_told(text, capsys):
     with pytest.raises(SystemExit):
         main(["bench", f"--lengths={text}"])
     assert "no list of draft lengths" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["40", "1-33", "2, 1-99999999999999999999", "0-4"])
+def test_lengths_out_of_bounds_are_told_as_given_and_no_list_is_made_of_them(text, capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", f"--lengths={text}"])
+    assert f"{text.split(', ')[-1]} was given; a draft length is from 1 to 32" in capsys.readouterr().err
 
 
 def test_lists_of_lengths():

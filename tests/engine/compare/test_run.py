@@ -176,6 +176,19 @@ def test_a_prediction_beside_a_measurement_is_that_of_its_row(settings):
         assert point["off_by"] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize(("draft_seconds", "why"), [(0.0, "is instant"), (0.002, "takes no time on its clock")])
+def test_nothing_is_predicted_where_calls_are_instant_and_the_result_says_why(settings, draft_seconds, why):
+    way = settings(repeats=1, target_call_seconds=0.0, draft_call_seconds=draft_seconds)
+    result = run_comparison(way, with_costs=True)
+    assert (costs_of(way), result["costs"], result.get("predictions")) == (None, None, None)
+    assert rows_of(result)["model 4"]["predicted_speed_up"] is None
+    assert why in result["not_predicted"]
+    assert f"What if: {result['not_predicted']}" in text_report(result, table)
+    unasked = run_comparison(way)
+    assert unasked["not_predicted"] is None
+    assert "What if" not in text_report(unasked, table)
+
+
 def test_no_prediction_speaks_of_trees(settings):
     result = run_comparison(settings({}, {"rule": "tree-match"}), with_costs=True)
     tree, chain = rows_of(result)["model 4, rule tree-match"], rows_of(result)["model 4"]
