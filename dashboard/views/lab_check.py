@@ -16,6 +16,7 @@ from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
 from dashboard.views.lab_progress import show_progress
+from dashboard.views.plot import plot
 from dashboard.work import Work
 from engine.errors import DraftscopeError
 from engine.lab.check import LONGEST_BEGINNING, MOST_RUNS, check_settings, statistical_check
@@ -110,7 +111,7 @@ def _show(current: LabWork) -> None:
         )
     _conclusion(result)
     st.caption(plain(f"{current.words}: {result.about}"))
-    st.plotly_chart(check_chart(result.cells), key="check_chart")
+    plot(check_chart(result.cells), key="check_chart")
     with st.expander("All cells"):
         st.dataframe(
             pd.DataFrame(

@@ -11,6 +11,7 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
 from dashboard.plain_text import plain
+from dashboard.views.plot import plot
 from engine.bench.costs import Costs, not_predicted
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
@@ -139,7 +140,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
     with right:
         supposed = _suppose(source, costs, name)
         st.markdown("**What verifying costs on this model**")
-        st.plotly_chart(cost_chart(costs.verify), key="cost_chart")
+        plot(cost_chart(costs.verify), key="cost_chart")
         st.caption(
             f"A call for m new tokens in units of a call for one ({1000 * costs.plain_call_seconds:.3g} ms at a "
             f"context of {costs.context_tokens} tokens), medians."
@@ -148,7 +149,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
     with left:
         if found.get("simulated"):
             st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
-        st.plotly_chart(prediction_chart(found), key="prediction_chart")
+        plot(prediction_chart(found), key="prediction_chart")
         st.markdown(
             f"Best draft length **{found['best_length']}**, predicted **{found['best_speed_up']:.2f}x**. The theory is "
             f"drawn with an acceptance of {found['acceptance']:.2f} and c = {found['c']:.3f}."
