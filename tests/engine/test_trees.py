@@ -461,6 +461,7 @@ def test_evidence_of_matching_strikes_all_refused_siblings_out_of_the_residual()
     n_several = 0
     for step in steps_of(build(spec).events()):
         choice = step.evidence.choice
+        assert {found.exact for found in step.evidence.positions} <= {None}  # the exact rule judges chains
         decision = step.decisions[choice.position]
         if decision.outcome == "rejected":
             way = [step.decisions[place].draft_token for place in branch(step.parents, decision.parent)]
