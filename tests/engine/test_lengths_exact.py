@@ -3,16 +3,17 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection
 from engine.decode import decode
-from engine.drafters import ModelDrafter, NoDraft
+from engine.drafters import ModelDrafter, NoDraft, tree
 from engine.drafters.tree import TreeDrafter
 from engine.lengths import FixedLength, LengthPolicy
 from engine.policies import POLICIES
 from engine.rules import RULES
-from engine.sampling import Sampling
+from engine.sampling import Dense, Purpose, Sampling
 from engine.spec import RunSpec
 from engine.values import Step
 from tests.engine.every_path import Branching, law_of_loop
@@ -96,6 +97,31 @@ def test_a_policy_does_not_bias_trees_either(policy):
         lambda: POLICIES[policy](SETTINGS), rule=RULES["tree-independent"](SETTINGS), n_tokens=3,
         drafter=partial(TreeDrafter, children="independent", width=2, n_nodes=3),
     ) < 1e-12  # fmt: skip
+
+
+@pytest.mark.parametrize("children", ["independent", "distinct"])
+def test_a_depth_with_more_guesses_than_the_width_does_not_bias_the_text(children, monkeypatch):
+    """Two guesses, and then two behind each of them: how many is settled before any is drawn."""
+    widest = []
+
+    def one_by_one(guess, n, how, *, noise, position, place):
+        """The same law as `siblings` by draws that the enumeration can follow."""
+        drawn = []
+        for number in range(n):
+            token = noise.draw(guess, position, Purpose.DRAFT, place + number)
+            drawn.append((token, guess))
+            if how == "distinct":
+                left = np.where(np.arange(2) == token, 0.0, guess.dense(2))
+                guess = Dense(left / (left.sum() or 1.0))
+        widest.append(place + n)
+        return drawn
+
+    monkeypatch.setattr(tree, "siblings", one_by_one)
+    assert distance(
+        lambda: FixedLength(2), rule=RULES[f"tree-{children}"](SETTINGS), n_tokens=3,
+        drafter=partial(TreeDrafter, children=children, width=2, n_nodes=6),
+    ) < 1e-12  # fmt: skip
+    assert max(widest) == 4
 
 
 @pytest.mark.parametrize("rule", COUPLED)
