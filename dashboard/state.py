@@ -4,8 +4,7 @@ The owner's id and the run's id stand in the address, so that a refreshed page, 
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
 A link that somebody opened is read from the address once, at the start of the session.
 
-Not all of a sidebar's settings stand in the address: not what a link filled in, not a prompt. They are kept by owner
-beside the sessions, for a page that is refreshed.
+Settings of the sidebar that do not stand in the address are kept beside the sessions (`dashboard.kept_settings`).
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 import streamlit as st
 
 from dashboard.comparisons import LiveComparison, comparisons
+from dashboard.kept_settings import keep_settings, kept_settings
 from dashboard.runner import LiveRun, registry
 from dashboard.settings_link import out_of_bounds
 from engine.failures import Failures, failures
@@ -58,13 +57,6 @@ __all__ = [
     "upload_key",
     "value",
 ]
-
-
-MOST_KEPT = 256
-"""Tabs whose settings are kept."""
-
-_kept: dict[str, dict[str, Any]] = {}
-_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ def remember() -> None:
     state, address = st.session_state, st.query_params
     if "owner" not in state:
         state.owner = address.get("owner") or uuid4().hex
-        state.update({key: value for key, value in _kept.get(state.owner, {}).items() if key not in address})
+        state.update({key: value for key, value in kept_settings(state.owner).items() if key not in address})
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
         state.link = Link(address["run"], address.get("step", "")) if address.get("run") else None
@@ -169,14 +161,7 @@ def keep_widgets(page: str, prefixes: tuple[str, ...]) -> None:
     if session.get("page", page) != page:
         session.update(values)
     session.page = page
-    _keep(values)
-
-
-def _keep(values: Mapping[str, Any]) -> None:
-    with _lock:
-        _kept[owner()] = {**_kept.pop(owner(), {}), **values}  # the latest is the last
-        while len(_kept) > MOST_KEPT:
-            del _kept[next(iter(_kept))]
+    keep_settings(owner(), values)
 
 
 def close_link() -> None:
@@ -201,7 +186,7 @@ def take_spec() -> str:
 def fill(widgets: Mapping[str, Any]) -> None:
     """Set widgets by their keys, before they are drawn."""
     st.session_state.update(widgets)
-    _keep(widgets)
+    keep_settings(owner(), widgets)
 
 
 def value(key: str) -> Any:
