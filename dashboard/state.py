@@ -19,13 +19,13 @@ import streamlit as st
 
 from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.kept_settings import keep_settings, kept_settings
+from dashboard.lab_laws import Laws, laws_behind
 from dashboard.runner import LiveRun, registry
 from dashboard.settings_link import out_of_bounds
 from engine.failures import Failures, failures
 from engine.store import RunStore
 
 __all__ = [
-    "Laws",
     "Link",
     "choose_target",
     "close_link",
@@ -72,25 +72,6 @@ class Link:
 
     run: str
     step: str
-
-
-@dataclass(slots=True)
-class Laws:
-    """The laws of the lab's small pair, as they stand.
-
-    Attributes
-    ----------
-    target, draft : sequence of float
-    revision : int
-        Rises whenever the page, and not the user's hand, sets them.
-    sent : int
-        Which of the user's moves since then they are.
-    """
-
-    target: Sequence[float]
-    draft: Sequence[float]
-    revision: int = 0
-    sent: int = 0
 
 
 def remember() -> None:
@@ -280,13 +261,10 @@ def laws(key: str, target: Sequence[float], draft: Sequence[float]) -> Laws:
     """The lab's laws, after what the user has moved in the component of that key; at first the given ones."""
     session = st.session_state
     kept: Laws = session.setdefault("laws", Laws(target, draft))
-    moved = (session.get(key) or {}).get("laws") or {}
-    if moved.get("revision") == kept.revision and moved.get("sent", 0) > kept.sent:
-        kept.target, kept.draft, kept.sent = moved["target"], moved["draft"], moved["sent"]
+    kept.take((session.get(key) or {}).get("laws") or {})
     return kept
 
 
 def set_laws(target: Sequence[float], draft: Sequence[float]) -> None:
     """Set the lab's laws."""
-    before: Laws | None = st.session_state.get("laws")
-    st.session_state.laws = Laws(target, draft, before.revision + 1 if before else 0)
+    st.session_state.laws = laws_behind(st.session_state.get("laws"), target, draft)
