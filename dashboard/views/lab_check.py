@@ -15,8 +15,8 @@ from dashboard.lab_charts import check_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
-from dashboard.views.lab_progress import show_progress
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from dashboard.work import Work
 from engine.errors import DraftscopeError
 from engine.lab.check import LONGEST_BEGINNING, MOST_RUNS, check_settings, statistical_check

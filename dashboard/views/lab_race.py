@@ -17,8 +17,8 @@ from dashboard.frames import race_frame
 from dashboard.lab_charts import lengths_chart
 from dashboard.plain_text import plain
 from dashboard.views.busy import run_under_way
-from dashboard.views.lab_progress import show_progress
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from engine.bench.machine import busy_words
 from engine.errors import DraftscopeError
 from engine.lab.race import race_settings

@@ -16,8 +16,8 @@ from dashboard.lab_charts import accepted_chart, bias_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
-from dashboard.views.lab_progress import show_progress
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from dashboard.work import Work
 from engine.csv_text import to_bytes
 from engine.errors import DraftscopeError

@@ -136,6 +136,18 @@ def test_each_of_the_best_tokens_of_a_depth_may_have_as_many_behind_it_as_the_wi
                 assert max(Counter(depths(step.parents)).values()) <= 4
 
 
+@pytest.mark.parametrize("rule", ["tree-independent", "tree-distinct"])
+def test_drawn_siblings_use_all_the_tokens_of_a_tree(rule):
+    spec = RunSpec(prompt=PROMPTS[0], temperature=1.5, max_tokens=40, rule=rule, tree_width=4, tree_nodes=32)
+    steps = [event for event in build(spec).events() if isinstance(event, Step)]
+    full = [step for step in steps if step.depth == spec.draft_length]
+    assert {step.n_drafted for step in full} == {32}
+    for step in full:
+        across = Counter(depths(step.parents))
+        assert max(across.values()) > 4
+        assert max(Counter(step.parents).values()) <= 4
+
+
 @pytest.mark.parametrize("rule", [TreeIndependent(), TreeDistinct()], ids=lambda rule: rule.name)
 def test_a_tree_of_width_1_gives_the_tokens_of_the_exact_rule(rule):
     loaded = load_markov()
