@@ -7,6 +7,7 @@ file. It starts nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -106,10 +107,7 @@ def read_spec(text: str) -> RunSpec:
     """
     if len(text) > LONGEST_LINK:
         raise SettingError(f"the link is {len(text)} characters long; at most {LONGEST_LINK} are read")
-    try:
-        spec = RunSpec.from_json(text)
-    except RecursionError:
-        raise SettingError("the link holds no run spec") from None
+    spec = _spec_of(text)
     check(spec)
     ready = {entry.name for entry in catalog.entries() if entry.ready}
     kind, _, named = spec.drafter.partition(":")
@@ -124,6 +122,17 @@ def read_spec(text: str) -> RunSpec:
     _milliseconds(spec)
     check_bounds(spec, whose="the link's ")
     return spec
+
+
+def _spec_of(text: str) -> RunSpec:
+    try:
+        if isinstance(json.loads(text), dict):
+            return RunSpec.from_json(text)
+    except SettingError:
+        raise
+    except (ValueError, RecursionError):
+        pass
+    raise SettingError("the link is damaged, so that its settings cannot be read; ask for it again")
 
 
 def check_bounds(spec: RunSpec, *, whose: str = "") -> None:

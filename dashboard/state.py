@@ -100,7 +100,7 @@ def remember() -> None:
 def _drop(wrong: Mapping[str, str]) -> None:
     """Take out of the address what no widget takes, and say so; begin anew, for widgets read what was there."""
     if wrong:
-        notice(f"Not all of the address was taken. {'; '.join(wrong.values())}")
+        notice(f"Not all of the address was taken: {'; '.join(wrong.values())}.")
         for name in wrong:
             del st.query_params[name]
         st.rerun()

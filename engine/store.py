@@ -10,6 +10,7 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from engine.spec import RunSpec, versions
 from engine.stored_run import RUN_ID, RunState, StoredRun, events_of, find, if_readable, rows, settled, stored_run
 from engine.values import Event
 
-__all__ = ["RunState", "RunStore", "StoredRun", "new_run_id"]
+__all__ = ["Added", "RunState", "RunStore", "StoredRun", "new_run_id"]
 
 
 def new_run_id() -> str:
@@ -36,6 +37,37 @@ def new_run_id() -> str:
     (16, True, False)
     """
     return secrets.choice("abcdef") + secrets.token_hex(8)[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What came of an import.
+
+    Attributes
+    ----------
+    ids : list of str
+    replaced : list of str
+        Those of them that took the place of a deleted run, which can no longer be restored.
+    """
+
+    ids: list[str]
+    replaced: list[str]
+
+    @property
+    def words(self) -> str:
+        """What has to be told beside the number of runs; "" where nothing was lost.
+
+        Examples
+        --------
+        >>> Added(["a1", "b2"], ["b2"]).words
+        'It took the place of the deleted run of the same id, which can no longer be restored: b2'
+        """
+        if not self.replaced:
+            return ""
+        ids = ", ".join(self.replaced)
+        if len(self.replaced) == 1:
+            return f"It took the place of the deleted run of the same id, which can no longer be restored: {ids}"
+        return f"They took the place of the deleted runs of the same ids, which can no longer be restored: {ids}"
 
 
 class RunStore:
@@ -163,21 +195,22 @@ class RunStore:
         with opened(self.path) as connection:
             return events_of(connection, find(connection, run_id, exact=exact), start)
 
-    def add(self, runs: Iterable[ImportedRun]) -> list[str]:
-        """Enter runs that a file brought (`engine.import_jsonl.read_runs`), and return their ids: all, or none.
+    def add(self, runs: Iterable[ImportedRun]) -> Added:
+        """Enter runs that a file brought (`engine.import_jsonl.read_runs`): all, or none.
 
-        A run that was deleted, and could still be restored, gives way to one of its id.
+        A run that was deleted, and could still be restored, gives way to one of its id; `Added.replaced` tells.
 
         Raises
         ------
         StoreError
             If there is a run of one of the ids already.
         """
-        added = list(runs)
+        added, replaced = list(runs), []
         with opened(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")  # closing takes back what was not committed
             for run in added:
-                connection.execute("DELETE FROM runs WHERE id = ? AND deleted_at IS NOT NULL", (run.id,))
+                if connection.execute("DELETE FROM runs WHERE id = ? AND deleted_at IS NOT NULL", (run.id,)).rowcount:
+                    replaced.append(run.id)
                 if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone():
                     raise StoreError(
                         f"there is a run {run.id} already; delete it first if that of the file is to take its place. "
@@ -185,7 +218,7 @@ class RunStore:
                     )
                 _insert(connection, run)
             connection.execute("COMMIT")
-        return [run.id for run in added]
+        return Added([run.id for run in added], replaced)
 
     def label(self, run_id: str, *, tags: Iterable[str] | None = None, note: str | None = None) -> None:
         """Write tags or a note on a run, in place of what was there; None leaves it as it is.

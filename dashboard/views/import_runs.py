@@ -32,6 +32,6 @@ def import_runs() -> None:
         except DraftscopeError as failure:
             error_box(str(failure))
             return
-    state.imported(f"Imported {counted(len(added), 'run')}.")
+    state.imported(f"Imported {counted(len(added.ids), 'run')}.{f' {added.words}.' if added.words else ''}")
     state.next_upload()
     st.rerun()

@@ -53,6 +53,8 @@ def add_parser(commands: Any) -> None:
     )
     trace.add_argument("--csv", metavar="FILE", help="write a row for every rule and step; - is standard output")
     add_settings(trace, prompt_needed=False)
+    trace.usage = "%(prog)s ID [--csv FILE] [--json]\n       %(prog)s --prompt TEXT [SETTING]... [--csv FILE] [--json]"
+    trace.epilog = "A saved run is named by its id, or the beginning of it: %(prog)s ID; `runs list` shows the ids."
     check = action("check", "many short runs, counted, against the exact law of an embedded target", _check)
     check.add_argument("--runs", type=int, default=2000, metavar="N", help="default %(default)s")
     check.add_argument(

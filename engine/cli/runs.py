@@ -199,7 +199,9 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     added = RunStore().add(read_runs(lines_of(arguments.file), str(arguments.file)))
-    print(f"imported {counted(len(added), 'run')}: {', '.join(added)}")
+    print(f"imported {counted(len(added.ids), 'run')}: {', '.join(added.ids)}")
+    if added.words:
+        print(added.words)
     return 0
 
 

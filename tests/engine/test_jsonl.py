@@ -30,7 +30,7 @@ def exported(store, *run_ids):
 
 
 def imported(store, content):
-    return store.add(read_runs(io.BytesIO(content), "runs.jsonl"))
+    return store.add(read_runs(io.BytesIO(content), "runs.jsonl")).ids
 
 
 def known(store, run_id):
@@ -191,7 +191,7 @@ def header(lines, **changes):
         ({"spec": {"target": 3}}, "target is 3"),
         ({"spec": {"schema": 9}}, "schema 9"),
         ({"spec": {"warmth": 1}}, "no field 'warmth'"),
-        ({"spec": []}, "this is a list"),
+        ({"spec": []}, r"must be a JSON object; this is \[\]"),
         ({"versions": {"python": "x" * 1000}}, "the versions"),
         ({"versions": []}, "the versions"),
         ({"tags": "baseline"}, "a list of texts"),
@@ -270,7 +270,9 @@ def test_the_command_line_exports_and_imports(tmp_path, capsys):
     assert f"there is a run {run_id} already" in capsys.readouterr().err
     assert main(["runs", "delete", run_id]) == 0
     assert main(["runs", "import", str(file)]) == 0
-    assert capsys.readouterr().out.endswith(f"imported 1 run: {run_id}\n")
+    told = capsys.readouterr().out
+    assert f"imported 1 run: {run_id}\nIt took the place of the deleted run of the same id, which can no longer" in told
+    assert told.endswith(f"be restored: {run_id}\n")
     assert known(RunStore(), run_id) == before
 
 
@@ -288,3 +290,16 @@ def test_a_run_that_finished_says_so_again_and_any_other_is_interrupted(store):
     states = [store.get(run_id).state for run_id in imported(store, content)]
     assert states == ["finished", "interrupted"]
     assert isinstance(EVENTS[-1], Finished)
+
+
+def test_an_import_tells_which_deleted_runs_it_took_the_place_of(store):
+    kept = [write(store, EVENTS), write(store, EVENTS[:4]), write(store, EVENTS)]
+    file = read_runs(io.BytesIO(exported(store, *kept)), "runs.jsonl")
+    store.delete(kept)
+    store.purge(kept_days=0)
+    assert (store.add(file).replaced, len(store.runs())) == ([], 3)
+    store.delete(kept[:2])
+    added = store.add(file[:2])
+    assert (added.ids, added.replaced, store.deleted()) == (kept[:2], kept[:2], [])
+    assert added.words.startswith("They took the place of the deleted runs of the same ids")
+    assert added.words.endswith(", ".join(kept[:2]))

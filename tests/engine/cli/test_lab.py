@@ -8,6 +8,7 @@ import pytest
 from engine.build import build
 from engine.cli.main import main
 from engine.lab.cases import CASES, CHAIN_RULES
+from engine.rules import RULES
 from engine.spec import RunSpec
 from engine.store import RunStore
 
@@ -67,6 +68,8 @@ def test_trace_judges_given_settings_by_every_rule(capsys, tmp_path):
     assert all(rule in told for rule in CHAIN_RULES)
     assert "exact (the run's)" in told
     assert "sample-match, typical, naive: want the draft's most probable tokens" in told
+    left_out = ", ".join(rule for rule in RULES if rule not in CHAIN_RULES)
+    assert f"\n{left_out}: left out, for they judge trees, and on a chain" in told
     with file.open(newline="") as lines:
         assert {row["rule"] for row in csv.DictReader(lines)} == set(CHAIN_RULES)
 
