@@ -79,7 +79,7 @@ def kinds_chart(frame: pd.DataFrame) -> go.Figure:
 
 
 def positions_chart(frame: pd.DataFrame) -> go.Figure:
-    """Share of accepted tokens by draft position: conditional on being reached, and not, with intervals.
+    """Share of accepted tokens by draft position, of the tested and of the drafted ones, with intervals.
 
     Parameters
     ----------
@@ -88,22 +88,23 @@ def positions_chart(frame: pd.DataFrame) -> go.Figure:
     """
     figure = go.Figure()
     looks = {
-        "conditional": (OKABE_ITO[0], "diamond", "dash", 0.06),
-        "survival": (OKABE_ITO[2], "circle", "solid", -0.06),
+        "conditional": ("tested", OKABE_ITO[0], "diamond", "dash", 0.06),
+        "survival": ("drafted", OKABE_ITO[2], "circle", "solid", -0.06),
     }
-    for what, (colour, symbol, dash, shift) in looks.items():
+    for what, (base, colour, symbol, dash, shift) in looks.items():
         rows = frame[(frame["what"] == what)].dropna(subset=["share"])
         figure.add_trace(
             go.Scatter(
                 x=rows["position"] + shift,
                 y=rows["share"],
-                name=what,
+                name=f"accepted / {base}",
                 mode="lines+markers",
                 line={"color": colour, "dash": dash},
                 marker={"symbol": symbol, "size": 9},
                 error_y=_interval(rows),
                 customdata=rows[["position", "accepted", "tested", "low", "high"]].to_numpy(),
-                hovertemplate="position %{customdata[0]}: %{y:.3f}<br>%{customdata[1]} of %{customdata[2]}<br>"
+                hovertemplate="position %{customdata[0]}: %{y:.3f}<br>"
+                f"%{{customdata[1]}} of %{{customdata[2]}} {base}<br>"
                 "95 %: %{customdata[3]:.3f} to %{customdata[4]:.3f}<extra>%{fullData.name}</extra>",
             )
         )

@@ -117,9 +117,10 @@ def live_view(
     touch the running view.
 
     A test in a browser can rely on these attributes: on `.live` `data-run`, `data-shown` (entries drawn),
-    `data-step` (steps drawn), `data-state` ("idle", the server's word, or "lost" for a run that it no
-    longer has; "finished" only once all is drawn; "replay" while an earlier state of it is shown) and
-    `data-connection` ("ok", "retrying", "gone"); on every `.stream .token` `data-step`, `data-position`,
+    `data-step` (steps drawn), `data-state` ("opening" until the script is there, "idle", "loading" until
+    the server has answered, the server's word, or "lost" for a run that it no longer has; "finished" only
+    once all is drawn; "replay" while an earlier state of it is shown) and `data-connection` ("ok",
+    "retrying", "gone"); on every `.stream .token` `data-step`, `data-position`,
     `data-outcome`, `data-token` and `data-discarded`; on `.explain` `data-step` and `data-position` of
     what it shows. A function
     `globalThis.__draftscopeProbe(shown, answer)` is called after every drawing of new entries.

@@ -102,7 +102,7 @@ const PLOTS = {
   positions(shown) {
     const rows = shown.figures?.per_position ?? [];
     const share = (name, of, color, dash, symbol) => ({
-      ...curve(name, color, dash, rows.map((row) => row.position), rows.map((row) => row[name]),
+      ...curve(`accepted / ${of}`, color, dash, rows.map((row) => row.position), rows.map((row) => row[name]),
         `%{y:.1%} (%{customdata[0]} of %{customdata[1]} ${of})`),
       mode: 'lines+markers',
       marker: {size: 8, symbol, color, line: {width: 2, color}},

@@ -61,7 +61,7 @@ class View {
     this.steps.open(data.steps);
     this.charts.clear(data.run);
     this.player.clear(this.feed?.timeline ?? null, data.step);
-    Object.assign(this.live.dataset, {run: data.run ?? '', shown: 0, step: 0, state: data.run ? 'starting' : 'idle'});
+    Object.assign(this.live.dataset, {run: data.run ?? '', shown: 0, step: 0, state: data.run ? 'loading' : 'idle'});
   }
 
   // Everything that runs by itself stops; `update` starts it again.
@@ -173,7 +173,7 @@ class View {
   // A run is shown as finished only when all of it is drawn.
   showState(behind, figures) {
     const latest = this.feed?.latest;
-    let state = this.feed ? latest?.state ?? 'starting' : 'idle';
+    let state = this.feed ? latest?.state ?? 'loading' : 'idle'; // whether a model is loaded, the server says
     if (state === 'finished' && (behind || latest.more)) state = 'loading';
     if (this.feed?.connection === 'gone' && state !== 'finished') state = 'lost';
     if (state === 'finished' && this.player.replaying) state = 'replay';
@@ -204,8 +204,9 @@ class View {
 }
 
 export default function mount(component) {
+  if (!component.parentElement.isConnected) return () => {}; // a late call for a place that is gone
   let view = page.views.get(component.key);
-  if (view?.root !== component.parentElement) {
+  if (view?.root !== component.parentElement || !view.live.isConnected) {
     view?.close();
     view = new View(component.parentElement);
     page.views.set(component.key, view);

@@ -67,6 +67,7 @@ def _charts(found: Failures, key: str) -> None:
     with right:
         st.markdown(
             "**Acceptance by position**",
-            help="Conditional: of the drafts that got as far. Survival: of all drafts that proposed the position.",
+            help="Accepted / tested (conditional): of the drafts that got as far. Accepted / drafted (survival): of "
+            "all drafts that proposed the position; it can rise, for a late one may be drafted by few steps only.",
         )
         plot(positions_chart(positions_frame(found.positions)), key=f"{key}_positions")

@@ -33,7 +33,7 @@ def _failures(arguments: argparse.Namespace) -> int:
     kinds = ((row.kind, str(row.drafted), *_cells(row.acceptance)) for row in found.kinds)
     _print("acceptance by kind of token", ("kind", "drafted", "tested", "accepted", "share", "95 %"), kinds)
     places = ((str(row.position), *_cells(row.conditional), *_cells(row.survival)[2:]) for row in found.positions)
-    _print("acceptance by position: of the drafts that got there, and of all (survival)",
+    _print("acceptance by position: of the drafts that got there, and of those that drafted it (survival)",
            ("position", "tested", "accepted", "share", "95 %", "survival", "95 % of it"), places)  # fmt: skip
     proposals = (
         (

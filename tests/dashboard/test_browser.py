@@ -201,6 +201,33 @@ def test_a_run_survives_a_refresh_and_stops_when_told(page, server):
     assert "Stop" in page.inner_text("body")
 
 
+def test_a_reload_in_the_middle_of_a_run_never_says_that_nothing_is_running(page, server):
+    address, _ = server
+    start(page, address, "max_tokens=400&paced=true&pace=2")
+    wait_for_state(page, "running")
+    page.add_init_script(f"""globalThis.seen = new Set(); const look = () => {{
+        const live = {LIVE};
+        if (live) seen.add([live.dataset.state, live.querySelector('.invitation').checkVisibility()].join());
+        requestAnimationFrame(look); }}; look();""")
+    page.reload()
+    wait_for_state(page, "running")
+    seen = page.evaluate("() => [...seen]")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    wait_for_state(page, "finished")
+    assert "running,false" in seen
+    assert [state for state in seen if state.startswith("idle") or state.endswith("true")] == []
+
+
+def test_a_kept_run_loads_as_a_run_and_not_as_a_model(page, server):
+    address, home = server
+    _, [run_id, _] = kept(home)
+    page.route("**/draftscope/runs/*/events*", lambda route: None)  # no answer comes
+    page.goto(f"{address}/history?run={run_id}")
+    wait_for_state(page, "loading")
+    words = page.evaluate(f"() => ['.state-words', '.waiting'].map((name) => {LIVE}.querySelector(name).textContent)")
+    assert words == ["Loading the run", "Loading the run …"]
+
+
 def test_a_bad_target_ends_in_a_clear_box(page, server):
     address, _ = server
     start(page, address, "target=missing.gguf")

@@ -354,6 +354,8 @@ def test_the_charts_of_failures_show_the_engines_rates():
     reached = [row for row in found.positions if row.conditional.trials]
     assert list(conditional.y) == [row.conditional.value for row in reached]
     assert list(survival.y) == [row.survival.value for row in found.positions]
+    assert (conditional.name, survival.name) == ("accepted / tested", "accepted / drafted")
+    assert "%{customdata[1]} of %{customdata[2]} drafted" in survival.hovertemplate
     frame = proposals_frame(found.proposals)
     assert frame["rejected"].tolist() == [row.rejected for row in found.proposals]
 
