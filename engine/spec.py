@@ -52,8 +52,8 @@ class RunSpec:
     tree_nodes : int
         Most tokens of a tree, 1 to 32.
     length_policy : str
-        How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, and the
-        lookup beside it, draft fewer where they are not sure. "fixed": always as many.
+        How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, the
+        lookup beside it and suffix decoding draft fewer where they are not sure. "fixed": always as many.
     confidence_threshold, entropy_bound, start_threshold : float
         The parameter of "confidence-threshold", "entropy-bound" and "draft-and-verify", each 0 to 1.
     temperature, top_k, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, arithmetic
@@ -69,7 +69,7 @@ class RunSpec:
     chat : bool
         Put the prompt into the model's chat template, if it has one.
     ngram_max, ngram_match
-        Longest n-gram and which match wins: see `PromptLookup`.
+        Longest n-gram and which match wins: see `PromptLookup` and, in front of a head, `LookupFirst`.
     suffix_factor, suffix_offset, suffix_min_prob
         How far suffix decoding goes: see `engine.drafters.suffix_settings.Speculation`.
     suffix_choice : str

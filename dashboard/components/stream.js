@@ -106,7 +106,7 @@ class Stream {
       this.stepTokens = 0;
     }
     this.step.replaceChildren(...spans);
-    const count = tokensOf(this.step).length;
+    const count = spans.length; // a column of siblings is as wide as one token
     this.chunkTokens += count - this.stepTokens;
     this.stepTokens = count;
   }
@@ -127,7 +127,7 @@ class Stream {
 
   chunkIsFull() {
     if (this.chunkTokens < CHUNK_TOKENS) return false;
-    const end = this.step.lastElementChild?.textContent ?? '';
+    const end = this.recent.at(-1)?.textContent ?? '';
     return end.endsWith('\n') || this.chunkTokens >= CHUNK_TOKENS_MOST ||
       (this.chunkTokens >= CHUNK_TOKENS_SENTENCE && /[.!?。！？]["”’)]?$/.test(end));
   }

@@ -11,6 +11,7 @@ import streamlit as st
 
 from dashboard.compare_charts import category_chart, speed_up_chart, time_chart
 from dashboard.plain_text import plain
+from dashboard.views.plot import plot
 from engine.bench.machine import busy_words
 from engine.bench.verdict import estimate_text
 from engine.compare.export import comparison_csv, comparison_runs_csv
@@ -43,16 +44,16 @@ def show_result(result: Mapping[str, Any]) -> None:
     left, right = st.columns(2)
     with left:
         st.markdown("**Speed-up**")
-        st.plotly_chart(speed_up_chart(others), key="speed_up_chart")
+        plot(speed_up_chart(others), key="speed_up_chart")
     with right:
         st.markdown("**Where the time goes**")
-        st.plotly_chart(time_chart(rows), key="time_chart")
+        plot(time_chart(rows), key="time_chart")
     st.markdown("**Is the text the same?**")
     for row in others:
         st.markdown(f"{TEXT_ICONS[row['text']]} **{plain(row['name'])}:** {plain(row['text_sentence'])}")
     if len(result["categories"]) > 1:
         st.markdown("**By category**")
-        st.plotly_chart(category_chart(others, result["categories"]), key="category_chart")
+        plot(category_chart(others, result["categories"]), key="category_chart")
         st.dataframe(_categories(others, result["categories"]), hide_index=True, key="category_table")
     with st.expander("All figures"):
         st.dataframe(_figures(rows), hide_index=True, key="compare_figures", placeholder="n/a")

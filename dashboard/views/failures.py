@@ -9,6 +9,7 @@ from dashboard.charts import kinds_chart, positions_chart
 from dashboard.components.shaded import shaded_text
 from dashboard.frames import kinds_frame, positions_frame, proposals_frame
 from dashboard.state import run_failures
+from dashboard.views.plot import plot
 from engine.errors import DraftscopeError
 from engine.failures import Failures
 
@@ -59,12 +60,13 @@ def _charts(found: Failures, key: str) -> None:
     with left:
         st.markdown(
             "**Acceptance by kind of token**",
-            help="Accepted / tested drafted tokens of each kind; docs/metrics.md defines the kinds.",
+            help="Accepted / tested drafted tokens of each kind; docs/metrics.md defines the kinds. The siblings of a "
+            "tree count one by one here, and once for their place by position.",
         )
-        st.plotly_chart(kinds_chart(kinds_frame(found.kinds)), key=f"{key}_kinds")
+        plot(kinds_chart(kinds_frame(found.kinds)), key=f"{key}_kinds")
     with right:
         st.markdown(
             "**Acceptance by position**",
             help="Conditional: of the drafts that got as far. Survival: of all drafts that proposed the position.",
         )
-        st.plotly_chart(positions_chart(positions_frame(found.positions)), key=f"{key}_positions")
+        plot(positions_chart(positions_frame(found.positions)), key=f"{key}_positions")

@@ -19,6 +19,7 @@ from dashboard.views.history_filters import chosen_runs
 from dashboard.views.import_runs import import_runs
 from dashboard.views.labels import delete_button, label_form
 from dashboard.views.links import linked_run, settings_link
+from dashboard.views.plot import plot
 from dashboard.views.side_by_side import side_by_side
 from engine.errors import DraftscopeError
 from engine.figure_text import counted, size
@@ -92,7 +93,7 @@ def _runs(runs: Sequence[StoredRun]) -> None:
             "Acceptance against what it brought: every dot is a run. Select one row to see the run again, two to see "
             "them side by side."
         )
-        st.plotly_chart(runs_chart(runs_frame(shown)), key="runs_chart")
+        plot(runs_chart(runs_frame(shown)), key="runs_chart")
 
 
 def _one(run: StoredRun) -> None:

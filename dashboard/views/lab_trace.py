@@ -16,7 +16,8 @@ from dashboard.lab_charts import accepted_chart, bias_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
-from dashboard.views.lab_progress import show_progress
+from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from dashboard.work import Work
 from engine.csv_text import to_bytes
 from engine.errors import DraftscopeError
@@ -27,7 +28,7 @@ from engine.store import RunStore
 __all__ = ["trace_tab"]
 
 SIDEBAR = "The sidebar's settings, decoded now"
-MOST_RUNS = 50
+MOST_OFFERED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _sources(chosen: Settings) -> dict[str, Source]:
     except DraftscopeError:
         runs = []
     drafted = [run for run in runs if run.state == "finished" and run.record.get("per_token_acceptance") is not None]
-    for run in drafted[:MOST_RUNS]:
+    for run in drafted[:MOST_OFFERED]:
         spec = run.spec
         label = f"{run.created_at[:19]} {spec.target}, {spec.drafter} {spec.draft_length}, {spec.rule} ({run.id})"
         sources[label] = Source(spec, run.id)
@@ -130,7 +131,7 @@ def _show(current: LabWork) -> None:
         st.caption(f":material/info: {plain(note)}")
     st.markdown("**Accepted at each step, with the same draws**")
     st.caption("The stronger the colour, the more of the drafted tokens are accepted; an empty square is none.")
-    st.plotly_chart(accepted_chart(trace), key="trace_accepted")
+    plot(accepted_chart(trace), key="trace_accepted")
     st.markdown("**Bias of the first token of each step**")
     st.caption(
         "Total-variation distance of its exact law under the rule from the target's: 0 is the same law. Rules that are "
@@ -139,7 +140,7 @@ def _show(current: LabWork) -> None:
     if all(rule.keeps_the_law for rule in trace.rules):
         st.info("No rule is off on this trace.", icon=":material/check_circle:")
     else:
-        st.plotly_chart(bias_chart(trace), key="trace_bias")
+        plot(bias_chart(trace), key="trace_bias")
     with st.expander("Every step"):
         st.dataframe(_steps(trace), hide_index=True, key="trace_steps", placeholder="n/a")
     st.download_button(

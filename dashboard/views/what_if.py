@@ -11,6 +11,8 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
 from dashboard.plain_text import plain
+from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from engine.bench.costs import Costs, not_predicted
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
@@ -103,7 +105,7 @@ def _sources(comparison: LiveComparison | None) -> dict[str, Source]:
 
 def _measure(source: Source, live: LiveCosts | None) -> None:
     if live and not live.work.finished:
-        _progress(live)
+        show_progress(live.work, "what_if_stop", "measurements", keeps=False)
         return
     if live and live.work.error:
         warning_box(live.work.error, ":material/timer_off:")
@@ -124,22 +126,12 @@ def _measure(source: Source, live: LiveCosts | None) -> None:
             st.rerun()
 
 
-@st.fragment(run_every=0.5)
-def _progress(live: LiveCosts) -> None:
-    work = live.work
-    work.touch()
-    if work.finished:
-        st.rerun()
-    st.progress(work.share, f"{work.doing}: {work.done} of {work.total}" if work.total else work.doing)
-    st.button("Stop", icon=":material/stop:", on_click=work.stop, key="what_if_stop")
-
-
 def _show(source: Source, costs: Costs, name: str) -> None:
     left, right = st.columns([3, 2])
     with right:
         supposed = _suppose(source, costs, name)
         st.markdown("**What verifying costs on this model**")
-        st.plotly_chart(cost_chart(costs.verify), key="cost_chart")
+        plot(cost_chart(costs.verify), key="cost_chart")
         st.caption(
             f"A call for m new tokens in units of a call for one ({1000 * costs.plain_call_seconds:.3g} ms at a "
             f"context of {costs.context_tokens} tokens), medians."
@@ -148,7 +140,7 @@ def _show(source: Source, costs: Costs, name: str) -> None:
     with left:
         if found.get("simulated"):
             st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
-        st.plotly_chart(prediction_chart(found), key="prediction_chart")
+        plot(prediction_chart(found), key="prediction_chart")
         st.markdown(
             f"Best draft length **{found['best_length']}**, predicted **{found['best_speed_up']:.2f}x**. The theory is "
             f"drawn with an acceptance of {found['acceptance']:.2f} and c = {found['c']:.3f}."

@@ -31,6 +31,12 @@ def test_boxes_that_tell_of_trouble_are_drawn_in_one_module(name):
             assert ast.unparse(node.func) not in {"st.error", "st.warning", "st.exception"}, f"{name}:{node.lineno}"
 
 
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"views/plot.py"}))
+def test_charts_are_drawn_in_one_module(name):
+    """There they are told to have no toolbar, which would cover what they show."""
+    assert "plotly_chart(" not in FILES[name]
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_session_state_is_held_in_one_module(name):
     assert name == "state.py" or "session_state" not in FILES[name]

@@ -155,6 +155,19 @@ def test_a_tree_is_shown_as_columns_of_siblings(page, server):
     assert page.errors == []
 
 
+def test_a_tree_puts_no_line_break_into_the_text(page, server):
+    """Chunks of the stream begin on a new line; one ends where the text breaks, however many guesses there are."""
+    address, _ = server
+    start(page, address, "max_tokens=150&seed=4&rule=tree-match&tree_width=8&tree_nodes=32&temperature=1.0")
+    wait_for_state(page, "finished")
+    chunks = page.evaluate(f"""() => [...{LIVE}.querySelectorAll('.stream .chunk')].map((chunk) => ({{
+        guesses: chunk.querySelectorAll('.token').length,
+        last: [...chunk.querySelectorAll('.token:is([data-outcome=accepted], [data-outcome=recovered], '
+            + '[data-outcome=bonus], [data-outcome=plain])')].at(-1).textContent}}))""")
+    assert sum(chunk["guesses"] for chunk in chunks) > 1000
+    assert all(chunk["last"].endswith("\n") for chunk in chunks[:-1])
+
+
 def test_the_figures_on_the_page_are_the_engines(page, server):
     address, home = server
     start(page, address, "max_tokens=50&seed=9")

@@ -105,6 +105,12 @@ def test_check_tells_its_sentence_and_the_counts(capsys):
         (["lossless", "--draft-length", "9"], "goes up to 3"),
         (["lossless", "--proposal", "guessed"], "choose one of"),
         (["trace"], "there is nothing to judge"),
+        (["trace", "--prompt", "The", "--json", "--csv", "-"], "both want standard output"),
+        (
+            ["trace", "abc", "--rule", "naive", "--stop", "x", "--no-chat"],
+            "and --rule, --stop, --chat came with its id",
+        ),
+        (["trace", "abc", "--prompt-file", "-"], "and --prompt-file came with its id"),
         (["trace", "nosuchrun"], "there is no run 'nosuchrun'"),
         (["check", "--prompt", "The", "--runs", "0"], "takes 1 to"),
         (["check", "--prompt", "The", "--rule", "best"], "the rule is 'best'"),
