@@ -30,9 +30,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = _Parser(
-        prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False
-    )
+    parser = _Parser(prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (run, bench, compare, lab, arithmetic, models, runs):
         command.add_parser(commands)

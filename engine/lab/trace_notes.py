@@ -77,6 +77,6 @@ def _left_out(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
     names = [name for name in RULES if name not in CHAIN_RULES and name not in [rule.name for rule in rules]]
     if names:
         yield (
-            f"{', '.join(names)}: left out, for they judge trees, and on a chain as here they are {ExactRejection.name} "
-            f"or {SampleMatch.name}."
+            f"{', '.join(names)}: left out, for they judge trees, and on a chain as here they are "
+            f"{ExactRejection.name} or {SampleMatch.name}."
         )
