@@ -107,7 +107,7 @@ def _fill_from_link() -> None:
         try:
             state.fill(widgets_of(read_spec(text)))
         except DraftscopeError as failure:
-            state.notice(f"The settings of the link were not taken. {failure}")
+            state.notice(f"The settings of the link were not taken: {failure}.")
         else:
             st.toast("The sidebar has the settings of the link. Press Run to start.", icon=":material/link:")
 

@@ -7,8 +7,10 @@ from typing import Any
 import streamlit as st
 
 from dashboard.settings_link import ANY, BOUND, BOUNDS
+from engine.drafters.combined import SURE_GREEDY, SURE_WARM
 from engine.drafters.earlier_outputs import forget_outputs, outputs_of
 from engine.heads import has_shipped_head
+from engine.lengths.confident import FIRST, FURTHER
 from engine.models import catalog
 from engine.spec import RunSpec
 
@@ -74,7 +76,11 @@ def drafter_fields(target: str, drafter: str) -> dict[str, Any]:
 def _ngram() -> dict[str, Any]:
     """The settings of prompt lookup, by their names in a `RunSpec`."""
     with st.expander("Prompt lookup"):
-        longest = st.slider("Longest n-gram", *BOUNDS["ngram_max"], DEFAULT.ngram_max, key="ngram_max", **BOUND)
+        longest = st.slider(
+            "Longest n-gram", *BOUNDS["ngram_max"], DEFAULT.ngram_max, key="ngram_max", **BOUND,
+            help=f"eagle+ngram looks for {SURE_GREEDY} tokens at least, above temperature 0 for {SURE_WARM}: fewer are "
+            "no match to trust.",
+        )  # fmt: skip
         match = st.selectbox(
             "Match",
             ["recent", "first"],
@@ -96,7 +102,8 @@ def _suffix(target: str) -> dict[str, Any]:
         offset = st.slider("Offset", *BOUNDS["suffix_offset"], DEFAULT.suffix_offset, 1.0, key="suffix_offset", **BOUND)
         min_prob = st.slider(
             "Least probability", *BOUNDS["suffix_min_prob"], DEFAULT.suffix_min_prob, 0.05, key="suffix_min_prob",
-            **BOUND, help="A draft ends where it, as a whole, is less likely to be kept; judged by counts.",
+            **BOUND, help="A draft ends where it, as a whole, is less likely to be kept; judged by counts. The length "
+            f"policy confident ends it below {FURTHER} in any case (the first token below {FIRST}).",
         )  # fmt: skip
         choice = st.selectbox(
             "Continuation", ["frequent", "recent"], key="suffix_choice", **BOUND,

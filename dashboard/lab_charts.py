@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.charts import OKABE_ITO, SYMBOLS
-from engine.lab.check import CheckedCell
+from engine.lab.check_result import CheckedCell
 from engine.lab.trace import Trace
 
 __all__ = ["accepted_chart", "bias_chart", "check_chart", "lengths_chart"]
@@ -24,7 +24,7 @@ LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 def check_chart(cells: Sequence[CheckedCell]) -> go.Figure:
-    """Observed beside expected counts of the most expected cells and of all others, with two standard deviations."""
+    """Observed beside expected counts of the most expected cells and of all others, with the interval of each count."""
     shown = [*cells[: MOST_CELLS - 1], *cells[-1:]] if len(cells) > MOST_CELLS else list(cells)
     names = [label(cell.text) for cell in shown]
     figure = go.Figure()
@@ -35,8 +35,7 @@ def check_chart(cells: Sequence[CheckedCell]) -> go.Figure:
             orientation="h",
             name="expected of the target",
             marker={"color": BLUE, "opacity": 0.55},
-            error_x={"array": [2 * cell.spread for cell in shown], "color": GREY, "thickness": 2, "width": 4},
-            hovertemplate="%{y}: %{x:.1f} expected, 95 %: ± %{error_x.array:.1f}<extra></extra>",
+            hovertemplate="%{y}: %{x:.1f} expected<extra></extra>",
         )
     )
     figure.add_trace(
@@ -46,7 +45,16 @@ def check_chart(cells: Sequence[CheckedCell]) -> go.Figure:
             orientation="h",
             name="observed",
             marker={"color": ORANGE, "pattern": {"shape": "/"}},
-            hovertemplate="%{y}: %{x} observed<extra></extra>",
+            error_x={
+                "array": [cell.high - cell.observed for cell in shown],
+                "arrayminus": [cell.observed - cell.low for cell in shown],
+                "symmetric": False,
+                "color": GREY,
+                "thickness": 2,
+                "width": 4,
+            },
+            customdata=[(cell.low, cell.high) for cell in shown],
+            hovertemplate="%{y}: %{x} observed, 95 %: %{customdata[0]:.1f} to %{customdata[1]:.1f}<extra></extra>",
         )
     )
     figure.update_layout(
@@ -119,15 +127,15 @@ def bias_chart(trace: Trace) -> go.Figure:
 
 
 def lengths_chart(policies: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """How many tokens each policy drafted at each step of a run, and how many were accepted: one strip for each."""
+    """The draft length of each policy at each step of a run, and how many tokens were accepted: one strip for each."""
     titles = [escape(row["policy"]) for row in policies]
     figure = make_subplots(rows=len(policies), cols=1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=titles)
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    most = max((max(row["drafted_by_step"], default=0) for row in policies), default=0)
+    most = max((max(row["length_by_step"], default=0) for row in policies), default=0)
     for place, row in enumerate(policies):
-        steps = list(range(1, len(row["drafted_by_step"]) + 1))
+        steps = list(range(1, len(row["length_by_step"]) + 1))
         for name, key, colour, pattern in (
-            ("drafted", "drafted_by_step", ORANGE, "/"),
+            ("draft length", "length_by_step", ORANGE, "/"),
             ("accepted", "accepted_by_step", BLUE, ""),
         ):
             figure.add_trace(

@@ -14,7 +14,7 @@ st.set_page_config(page_title="Draftscope", page_icon=str(HERE / "icon.svg"), la
 st.logo(str(HERE / "logo.svg"), icon_image=str(HERE / "icon.svg"), size="large")
 st.html(HERE / "pages.css")
 state.remember()
-decode_page = st.Page(decode.page, title="Decode", icon=":material/play_circle:", url_path="decode", default=True)
+decode_page = st.Page(decode.page, title="Decode", icon=":material/play_circle:", default=True)
 compare_page = st.Page(compare.page, title="Compare", icon=":material/balance:", url_path="compare")
 lab_page = st.Page(lab.page, title="Lab", icon=":material/science:", url_path="lab")
 history_page = st.Page(history.page, title="History", icon=":material/history:", url_path="history")

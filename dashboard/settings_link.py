@@ -7,7 +7,9 @@ file. It starts nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 from urllib.parse import quote
 
@@ -74,10 +76,13 @@ BOUND: dict[str, Any] = {"bind": "query-params"}
 ANY = (None, None)
 """No bounds for a field: Streamlit would leave a number beyond them in the field and go on with the one before it."""
 
-SIDEBAR = (
-    *BOUNDS, "target", "rule", "chat", "ngram_match", "suffix_choice", "suffix_outputs", "backend", "exact_rows",
-    "length_policy", "explain", "stop_at", "arithmetic", "logprobs", "drafter", "example_", "prompt_",
-)  # fmt: skip
+OTHERWISE = {"drafter", "stop", "prompt", "probe", "target_call_seconds", "draft_call_seconds"}
+"""Settings whose widgets have other keys, or another unit."""
+
+SAME = tuple(field.name for field in fields(RunSpec) if field.name not in OTHERWISE)
+"""Settings that a widget of that key holds as they are."""
+
+SIDEBAR = (*SAME, "target_ms", "draft_ms", "explain", "stop_at", "drafter", "example_", "prompt_")
 """How the keys of its widgets begin."""
 
 
@@ -102,10 +107,7 @@ def read_spec(text: str) -> RunSpec:
     """
     if len(text) > LONGEST_LINK:
         raise SettingError(f"the link is {len(text)} characters long; at most {LONGEST_LINK} are read")
-    try:
-        spec = RunSpec.from_json(text)
-    except RecursionError:
-        raise SettingError("the link holds no run spec") from None
+    spec = _spec_of(text)
     check(spec)
     ready = {entry.name for entry in catalog.entries() if entry.ready}
     kind, _, named = spec.drafter.partition(":")
@@ -120,6 +122,17 @@ def read_spec(text: str) -> RunSpec:
     _milliseconds(spec)
     check_bounds(spec, whose="the link's ")
     return spec
+
+
+def _spec_of(text: str) -> RunSpec:
+    try:
+        if isinstance(json.loads(text), dict):
+            return RunSpec.from_json(text)
+    except SettingError:
+        raise
+    except (ValueError, RecursionError):
+        pass
+    raise SettingError("the link is damaged, so that its settings cannot be read; ask for it again")
 
 
 def check_bounds(spec: RunSpec, *, whose: str = "") -> None:
@@ -173,16 +186,8 @@ def widgets_of(spec: RunSpec) -> dict[str, Any]:
     embedded = kinds[spec.target] == "embedded"
     drafter = "drafter_embedded" if embedded else "drafter_head" if has_shipped_head(spec.target) else "drafter"
     prompts = spec.target if embedded else "words"
-    same = (
-        "target", "draft_length", "length_policy", "confidence_threshold", "entropy_bound", "start_threshold",
-        "tree_width", "tree_nodes", "rule", "acceptance_probability", "lenience", "ensemble_weight",
-        "typical_threshold", "typical_scale", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
-        "frequency_penalty", "presence_penalty", "arithmetic", "logprobs", "max_tokens", "seed", "chat", "ngram_max",
-        "ngram_match", "suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs",
-        "exit_layer", "backend", "exact_rows", "agreement",
-    )  # fmt: skip
     return {
-        **{name: getattr(spec, name) for name in same},
+        **{name: getattr(spec, name) for name in SAME},
         **_milliseconds(spec),
         drafter: spec.drafter,
         "explain": spec.probe > 0,

@@ -4,8 +4,7 @@ The owner's id and the run's id stand in the address, so that a refreshed page, 
 session, finds its run again. The session's own value wins, since a page switch drops the address's.
 A link that somebody opened is read from the address once, at the start of the session.
 
-Not all of a sidebar's settings stand in the address: not what a link filled in, not a prompt. They are kept by owner
-beside the sessions, for a page that is refreshed.
+Settings of the sidebar that do not stand in the address are kept beside the sessions (`dashboard.kept_settings`).
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 import streamlit as st
 
 from dashboard.comparisons import LiveComparison, comparisons
+from dashboard.kept_settings import keep_settings, kept_settings
+from dashboard.lab_laws import Laws, laws_behind
 from dashboard.runner import LiveRun, registry
 from dashboard.settings_link import out_of_bounds
 from engine.failures import Failures, failures
 from engine.store import RunStore
 
 __all__ = [
-    "Laws",
     "Link",
     "choose_target",
     "close_link",
@@ -60,13 +59,6 @@ __all__ = [
 ]
 
 
-MOST_KEPT = 256
-"""Tabs whose settings are kept."""
-
-_kept: dict[str, dict[str, Any]] = {}
-_lock = Lock()
-
-
 @dataclass(frozen=True, slots=True)
 class Link:
     """What a link names, as it stands in the address: unchecked.
@@ -82,31 +74,12 @@ class Link:
     step: str
 
 
-@dataclass(slots=True)
-class Laws:
-    """The laws of the lab's small pair, as they stand.
-
-    Attributes
-    ----------
-    target, draft : sequence of float
-    revision : int
-        Rises whenever the page, and not the user's hand, sets them.
-    sent : int
-        Which of the user's moves since then they are.
-    """
-
-    target: Sequence[float]
-    draft: Sequence[float]
-    revision: int = 0
-    sent: int = 0
-
-
 def remember() -> None:
     """Take owner and run from the address at the start of a session, and keep them in it."""
     state, address = st.session_state, st.query_params
     if "owner" not in state:
         state.owner = address.get("owner") or uuid4().hex
-        state.update({key: value for key, value in _kept.get(state.owner, {}).items() if key not in address})
+        state.update({key: value for key, value in kept_settings(state.owner).items() if key not in address})
         run = registry.get(address.get("run"))
         state.run = run.id if run and run.owner == state.owner else None
         state.link = Link(address["run"], address.get("step", "")) if address.get("run") else None
@@ -127,7 +100,7 @@ def remember() -> None:
 def _drop(wrong: Mapping[str, str]) -> None:
     """Take out of the address what no widget takes, and say so; begin anew, for widgets read what was there."""
     if wrong:
-        notice(f"Not all of the address was taken. {'; '.join(wrong.values())}")
+        notice(f"Not all of the address was taken: {'; '.join(wrong.values())}.")
         for name in wrong:
             del st.query_params[name]
         st.rerun()
@@ -169,14 +142,7 @@ def keep_widgets(page: str, prefixes: tuple[str, ...]) -> None:
     if session.get("page", page) != page:
         session.update(values)
     session.page = page
-    _keep(values)
-
-
-def _keep(values: Mapping[str, Any]) -> None:
-    with _lock:
-        _kept[owner()] = {**_kept.pop(owner(), {}), **values}  # the latest is the last
-        while len(_kept) > MOST_KEPT:
-            del _kept[next(iter(_kept))]
+    keep_settings(owner(), values)
 
 
 def close_link() -> None:
@@ -201,7 +167,7 @@ def take_spec() -> str:
 def fill(widgets: Mapping[str, Any]) -> None:
     """Set widgets by their keys, before they are drawn."""
     st.session_state.update(widgets)
-    _keep(widgets)
+    keep_settings(owner(), widgets)
 
 
 def value(key: str) -> Any:
@@ -295,13 +261,10 @@ def laws(key: str, target: Sequence[float], draft: Sequence[float]) -> Laws:
     """The lab's laws, after what the user has moved in the component of that key; at first the given ones."""
     session = st.session_state
     kept: Laws = session.setdefault("laws", Laws(target, draft))
-    moved = (session.get(key) or {}).get("laws") or {}
-    if moved.get("revision") == kept.revision and moved.get("sent", 0) > kept.sent:
-        kept.target, kept.draft, kept.sent = moved["target"], moved["draft"], moved["sent"]
+    kept.take((session.get(key) or {}).get("laws") or {})
     return kept
 
 
 def set_laws(target: Sequence[float], draft: Sequence[float]) -> None:
     """Set the lab's laws."""
-    before: Laws | None = st.session_state.get("laws")
-    st.session_state.laws = Laws(target, draft, before.revision + 1 if before else 0)
+    st.session_state.laws = laws_behind(st.session_state.get("laws"), target, draft)

@@ -37,7 +37,7 @@ from engine.stopwatch import Stopwatch
 from engine.text import text_with_controls
 from engine.values import Draft, Drafted, Event, Finished, FinishReason, Started, Step, Tokens
 
-__all__ = ["decode"]
+__all__ = ["decode", "sampling_of_draft"]
 
 PREFILL = "the prefill"
 
@@ -147,7 +147,7 @@ def decode(
         rule=rule,
         lengths=lengths or FixedLength(),
         sampling=sampling,
-        draft_sampling=replace(sampling, temperature=0) if rule.greedy_draft else sampling,
+        draft_sampling=sampling_of_draft(sampling, rule),
         end_tokens=end_tokens,
         output=output,
         probe=Probe(probe, rule, output) if probe else None,
@@ -157,6 +157,19 @@ def decode(
         cancelled=cancelled,
         clock=clock,
     )
+
+
+def sampling_of_draft(sampling: Sampling, rule: AcceptanceRule) -> Sampling:
+    """How a drafter samples: as the target or, for some rules, its most probable token; it knows what it is judged at.
+
+    Examples
+    --------
+    >>> from engine.acceptance import SampleMatch
+    >>> drafting = sampling_of_draft(Sampling(temperature=0.7), SampleMatch())
+    >>> drafting.temperature, drafting.target_temperature
+    (0, 0.7)
+    """
+    return replace(sampling, temperature=0, judged_at=sampling.temperature) if rule.greedy_draft else sampling
 
 
 def _events(

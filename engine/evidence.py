@@ -31,6 +31,8 @@ class Term:
 class ExactTest:
     """What the exact rule would have done at a position that another rule tested, with the same draws.
 
+    Of chains only: the exact rule knows no siblings, so nothing in a tree is held against it.
+
     Attributes
     ----------
     accept_prob, draw : float
@@ -59,7 +61,7 @@ class PositionEvidence:
     terms : tuple of Term
         The numbers of the rule's formula that are no field of the decision.
     exact : ExactTest or None
-        None where the rule is the exact one.
+        None where the rule is the exact one, and in a tree.
     """
 
     position: int

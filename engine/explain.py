@@ -282,8 +282,12 @@ def _law_words(choice: Choice, rule: str) -> list[str]:
 
 
 def _width(entropy: float) -> str:
-    """An entropy as the number of tokens that an even choice with as much entropy has."""
-    return f" (as open as an even choice among {number(math.exp(entropy))} tokens)" if entropy > 0 else ""
+    """An entropy as the number of tokens that an even choice with as much entropy has, never a bare 1."""
+    if entropy <= 0:
+        return ""
+    width = math.exp(entropy)
+    text = number(width) if width >= 1.005 else f"{width:.3f}"
+    return " (all but certain)" if text == "1.000" else f" (as open as an even choice among {text} tokens)"
 
 
 def _greedy(choice: Choice) -> bool:

@@ -1,7 +1,8 @@
 """Where drafts fail: acceptance by kind of token and by position, the proposals most refused, the text shaded.
 
 Everything comes from the events of one run. A token counts where it was *tested*: an unreached one
-was never judged, and says nothing of how good the guess was.
+was never judged, and says nothing of how good the guess was. By kind and by proposal the siblings of a
+tree count one by one; by position all siblings of a place count once.
 """
 
 from __future__ import annotations

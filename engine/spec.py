@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self, cast
@@ -51,8 +52,8 @@ class RunSpec:
     tree_nodes : int
         Most tokens of a tree, 1 to 32.
     length_policy : str
-        How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, and the
-        lookup beside it, draft fewer where they are not sure. "fixed": always as many.
+        How many of them: a name of `engine.policies.POLICIES`. "confident": a draft head, the
+        lookup beside it and suffix decoding draft fewer where they are not sure. "fixed": always as many.
     confidence_threshold, entropy_bound, start_threshold : float
         The parameter of "confidence-threshold", "entropy-bound" and "draft-and-verify", each 0 to 1.
     temperature, top_k, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, arithmetic
@@ -68,7 +69,7 @@ class RunSpec:
     chat : bool
         Put the prompt into the model's chat template, if it has one.
     ngram_max, ngram_match
-        Longest n-gram and which match wins: see `PromptLookup`.
+        Longest n-gram and which match wins: see `PromptLookup` and, in front of a head, `LookupFirst`.
     suffix_factor, suffix_offset, suffix_min_prob
         How far suffix decoding goes: see `engine.drafters.suffix_settings.Speculation`.
     suffix_choice : str
@@ -189,12 +190,16 @@ class RunSpec:
         except ValueError as failure:
             raise SettingError(f"a run spec must be a JSON object; this is not JSON: {failure}") from None
         if not isinstance(data, dict):
-            raise SettingError(f"a run spec must be a JSON object; this is a {type(data).__name__}")
+            raise SettingError(f"a run spec must be a JSON object; this is {text.strip()[:40]}")
         data.setdefault("length_policy", FixedLength.name)  # what a spec meant before there was a choice
         schema = data.pop("schema", SCHEMA)
         if schema != SCHEMA:
             raise SettingError(f"the run spec has schema {schema}; this version of Draftscope reads schema {SCHEMA}")
         return cls(**_checked_fields(cls, data))
+
+
+KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", tuple: "a list of texts"}
+"""What a field must be, in words for those who never saw Python."""
 
 
 def _checked_fields(cls: type[RunSpec], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,9 +212,11 @@ def _checked_fields(cls: type[RunSpec], data: Mapping[str, Any]) -> dict[str, An
         if expected is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
             value = tuple(value)
         if expected is float and type(value) is int:
-            value = float(value)
+            with suppress(OverflowError):  # a whole number that no float holds is told as it stands
+                value = float(value)
         if type(value) is not expected:
-            raise SettingError(f"the run spec's {name} is {value!r}; expected {expected.__name__}")
+            given = json.dumps(value, ensure_ascii=False)[:80]
+            raise SettingError(f"the run spec's {name} is {given}; it must be {KINDS[expected]}")
         checked[name] = value
     return checked
 

@@ -66,9 +66,9 @@ def check_step(step: Step) -> None:
     """Refuse a step whose positions, decisions or evidence could not have come from a run.
 
     Positions must be 0, 1, 2, ...; every decision must have the tokens that its outcome says; outcomes must stand in
-    the order in which a draft is judged; evidence must speak of positions of the step, its choice of the one that gives the target's own token; probabilities
-    and total variation must lie from 0 to 1, entropies from 0 to ln 2**32; a log-probability must not be
-    above 0, and belongs to a token.
+    the order in which a draft is judged; evidence must speak of positions of the step, its choice of the one that
+    gives the target's own token; probabilities and total variation must lie from 0 to 1, entropies from 0 to
+    ln 2**32; a log-probability must not be above 0, and belongs to a token.
 
     Raises
     ------
@@ -153,8 +153,8 @@ def _check_way(step: Step) -> None:
         outcomes = [decision.outcome for decision in step.decisions]
         if not CHAIN.fullmatch("".join(f"{outcome} " for outcome in outcomes)):
             raise RunFileError(
-                f"{where} has the outcomes {', '.join(outcomes)}; expected accepted ones and then a bonus, or a rejected "
-                "one and unreached ones behind it; or plain alone"
+                f"{where} has the outcomes {', '.join(outcomes)}; expected accepted ones and then a bonus, or a "
+                "rejected one and unreached ones behind it; or plain alone"
             )
         return
     drafted, rest = step.decisions[: len(parents)], step.decisions[len(parents) :]

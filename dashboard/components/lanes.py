@@ -16,13 +16,13 @@ that view's files for words and tokens:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import streamlit as st
 
 from dashboard.addresses import address
+from dashboard.components.live import asset
 
 if TYPE_CHECKING:
     from streamlit.components.v2.bidi_component.state import ComponentResult
@@ -33,15 +33,11 @@ SCRIPTS = ("words.js", "tokens.js", "tree.js", "stream.js", "figures.js", "lanes
 STYLES = ("live.css", "lanes.css")
 
 
-def _asset(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
-
-
 _component = st.components.v2.component(
     "draftscope_lanes",
-    html=_asset("lanes.html"),
-    css="\n".join(_asset(name) for name in STYLES),
-    js="\n".join(_asset(name) for name in SCRIPTS),
+    html=asset("lanes.html"),
+    css="\n".join(asset(name) for name in STYLES),
+    js="\n".join(asset(name) for name in SCRIPTS),
 )
 
 

@@ -6,24 +6,20 @@ It shares the spelling of tokens and numbers (tokens.js, words.js) with the live
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import streamlit as st
 
+from dashboard.components.live import asset
 from engine.failures import ShadedToken
 
 __all__ = ["shaded_text"]
 
 
-def _asset(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
-
-
 _component = st.components.v2.component(
     "draftscope_shaded",
-    html=_asset("shaded.html"),
-    css=_asset("shaded.css"),
-    js="\n".join(_asset(name) for name in ("words.js", "tokens.js", "shaded.js")),
+    html=asset("shaded.html"),
+    css=asset("shaded.css"),
+    js="\n".join(asset(name) for name in ("words.js", "tokens.js", "shaded.js")),
 )
 
 

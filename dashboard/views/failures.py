@@ -60,7 +60,8 @@ def _charts(found: Failures, key: str) -> None:
     with left:
         st.markdown(
             "**Acceptance by kind of token**",
-            help="Accepted / tested drafted tokens of each kind; docs/metrics.md defines the kinds.",
+            help="Accepted / tested drafted tokens of each kind; docs/metrics.md defines the kinds. The siblings of a "
+            "tree count one by one here, and once for their place by position.",
         )
         plot(kinds_chart(kinds_frame(found.kinds)), key=f"{key}_kinds")
     with right:

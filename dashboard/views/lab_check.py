@@ -15,11 +15,12 @@ from dashboard.lab_charts import check_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
-from dashboard.views.lab_progress import show_progress
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from dashboard.work import Work
 from engine.errors import DraftscopeError
-from engine.lab.check import MOST_RUNS, MOST_TOKENS, CheckResult, check_settings, statistical_check
+from engine.lab.check import LONGEST_BEGINNING, MOST_RUNS, check_settings, statistical_check
+from engine.lab.check_result import CheckResult
 from engine.models import catalog
 from engine.spec import RunSpec
 
@@ -47,7 +48,7 @@ def check_tab(chosen: Settings) -> None:
         )
         n_tokens = int(
             st.number_input(
-                "Tokens of each", 1, MOST_TOKENS, 2, key="check_tokens", width=150, persist_state="session",
+                "Tokens of each", 1, LONGEST_BEGINNING, 2, key="check_tokens", width=150, persist_state="session",
                 help="How many tokens behind the prompt are looked at.",
             )
         )  # fmt: skip
@@ -115,7 +116,13 @@ def _show(current: LabWork) -> None:
         st.dataframe(
             pd.DataFrame(
                 [
-                    {"begins with": cell.text, "expected": round(cell.expected, 2), "observed": cell.observed}
+                    {
+                        "begins with": cell.text,
+                        "expected": round(cell.expected, 2),
+                        "observed": cell.observed,
+                        "95 % from": round(cell.low, 2),
+                        "to": round(cell.high, 2),
+                    }
                     for cell in result.cells
                 ]
             ),

@@ -17,8 +17,8 @@ from dashboard.frames import race_frame
 from dashboard.lab_charts import lengths_chart
 from dashboard.plain_text import plain
 from dashboard.views.busy import run_under_way
-from dashboard.views.lab_progress import show_progress
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from engine.bench.machine import busy_words
 from engine.errors import DraftscopeError
 from engine.lab.race import race_settings
@@ -102,7 +102,7 @@ def _show(current: LiveRace, now: str) -> None:
     st.markdown("**Speed-up over plain decoding**")
     plot(speed_up_chart(rows), key="race_speed_up")
     st.markdown("**Draft length over time**")
-    st.caption("The first run of each policy: drafted tokens of each step, and how many of them were accepted.")
+    st.caption("The first run of each policy: the draft length of each step, and how many tokens were accepted.")
     plot(lengths_chart(result["policies"]), key="race_lengths")
     st.dataframe(race_frame(result["policies"]), hide_index=True, key="race_table", placeholder="n/a")
     st.download_button(

@@ -16,8 +16,8 @@ from dashboard.lab_charts import accepted_chart, bias_chart
 from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
-from dashboard.views.lab_progress import show_progress
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from dashboard.work import Work
 from engine.csv_text import to_bytes
 from engine.errors import DraftscopeError
@@ -28,7 +28,7 @@ from engine.store import RunStore
 __all__ = ["trace_tab"]
 
 SIDEBAR = "The sidebar's settings, decoded now"
-MOST_RUNS = 50
+MOST_OFFERED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _sources(chosen: Settings) -> dict[str, Source]:
     except DraftscopeError:
         runs = []
     drafted = [run for run in runs if run.state == "finished" and run.record.get("per_token_acceptance") is not None]
-    for run in drafted[:MOST_RUNS]:
+    for run in drafted[:MOST_OFFERED]:
         spec = run.spec
         label = f"{run.created_at[:19]} {spec.target}, {spec.drafter} {spec.draft_length}, {spec.rule} ({run.id})"
         sources[label] = Source(spec, run.id)

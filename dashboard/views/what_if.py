@@ -12,6 +12,7 @@ from dashboard.compare_charts import cost_chart, prediction_chart
 from dashboard.comparisons import LiveComparison, LiveCosts, comparisons
 from dashboard.plain_text import plain
 from dashboard.views.plot import plot
+from dashboard.views.work_progress import show_progress
 from engine.bench.costs import Costs, not_predicted
 from engine.bench.prompts import Prompt
 from engine.compare.predictions import Rows, families_of, family_prediction
@@ -109,7 +110,7 @@ def _sources(comparison: LiveComparison | None, target: str) -> dict[str, Source
 
 def _measure(source: Source, live: LiveCosts | None) -> None:
     if live and not live.work.finished:
-        _progress(live)
+        show_progress(live.work, "what_if_stop", "measurements", keeps=False)
         return
     if live and live.work.error:
         warning_box(live.work.error, ":material/timer_off:")
@@ -129,16 +130,6 @@ def _measure(source: Source, live: LiveCosts | None) -> None:
         f"Times calls of **{plain(spec.target)}** for 1 to 17 tokens and proposals of **{plain(source.drafter)}**, "
         "each by itself."
     )
-
-
-@st.fragment(run_every=0.5)
-def _progress(live: LiveCosts) -> None:
-    work = live.work
-    work.touch()
-    if work.finished:
-        st.rerun()
-    st.progress(work.share, f"{work.doing}: {work.done} of {work.total}" if work.total else work.doing)
-    st.button("Stop", icon=":material/stop:", on_click=work.stop, key="what_if_stop")
 
 
 def _show(source: Source, costs: Costs, name: str) -> None:

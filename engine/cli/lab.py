@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from engine.cli.bar import progress_bar
@@ -15,7 +15,8 @@ from engine.csv_text import check_csv, write_csv
 from engine.errors import SettingError
 from engine.figure_text import fixed
 from engine.lab.cases import CASES
-from engine.lab.check import CheckedCell, statistical_check
+from engine.lab.check import statistical_check
+from engine.lab.check_result import CheckedCell
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS
 from engine.lab.lossless import SmallTable, lossless
 from engine.lab.small_pair import SmallPair
@@ -44,9 +45,16 @@ def add_parser(commands: Any) -> None:
 
     _add_lossless(action("lossless", "the exact law of one step on a small pair, by enumeration", _lossless))
     trace = action("trace", "one run, a saved one or of these settings, judged by every rule", _trace)
-    trace.add_argument("run_id", metavar="ID", nargs="?", help="a saved run; without it, the settings are decoded")
+    trace.add_argument(
+        "run_id",
+        metavar="ID",
+        nargs="?",
+        help="a saved run, judged with its own settings; without it, those given here are decoded",
+    )
     trace.add_argument("--csv", metavar="FILE", help="write a row for every rule and step; - is standard output")
     add_settings(trace, prompt_needed=False)
+    trace.usage = "%(prog)s ID [--csv FILE] [--json]\n       %(prog)s --prompt TEXT [SETTING]... [--csv FILE] [--json]"
+    trace.epilog = "A saved run is named by its id, or the beginning of it: %(prog)s ID; `runs list` shows the ids."
     check = action("check", "many short runs, counted, against the exact law of an embedded target", _check)
     check.add_argument("--runs", type=int, default=2000, metavar="N", help="default %(default)s")
     check.add_argument(
@@ -104,10 +112,17 @@ def _shown(one: SmallTable) -> str:
 
 
 def _trace(arguments: argparse.Namespace) -> int:
+    if arguments.csv == "-" and arguments.json:
+        raise SettingError("--json and --csv - both want standard output; give --csv a FILE, or drop one of them")
     if arguments.csv is not None:
         check_csv(arguments.csv)
     ids = None
     if arguments.run_id:
+        if given := _settings_given(arguments):
+            raise SettingError(
+                f"a saved run is judged with its own settings, and {', '.join(given)} came with its id; "
+                "leave that out, or leave the id out to decode such a run"
+            )
         run = RunStore().get(arguments.run_id)
         spec, ids = run.spec, run.record["ids"]
     elif arguments.prompt is None and arguments.prompt_file is None:
@@ -126,6 +141,16 @@ def _trace(arguments: argparse.Namespace) -> int:
         print(table(head, [_rule_row(rule) for rule in found.rules], right=set(head[2:])))
         print("".join(f"\n{note}" for note in found.notes), end="\n" if found.notes else "")
     return 1 if found.partial else 0
+
+
+def _settings_given(arguments: argparse.Namespace) -> list[str]:
+    """The options of `add_settings` that are other than by default."""
+    values = {**{field.name: getattr(DEFAULT, field.name) for field in fields(RunSpec)}, "prompt_file": None}
+    return [
+        f"--{name.replace('_', '-')}"
+        for name, default in values.items()
+        if getattr(arguments, name) not in (None, [], default)
+    ]
 
 
 def _rule_row(rule: RuleOnTrace) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from engine.cli import arithmetic, bench, compare, lab, models, run, runs
 from engine.errors import DraftscopeError
@@ -16,11 +17,20 @@ from engine.errors import DraftscopeError
 __all__ = ["main"]
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that tells of arguments nobody knows itself, so that it is a command's own usage that is shown."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """See `argparse.ArgumentParser`; nothing is left over, or it ends with an error."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}; {self.prog} --help names those there are")
+        return known, unknown
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False
-    )
+    parser = _Parser(prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (run, bench, compare, lab, arithmetic, models, runs):
         command.add_parser(commands)

@@ -19,8 +19,10 @@ from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
 from engine.csv_text import check_csv
 from engine.drafter_kinds import CHOICES
+from engine.drafters.combined import SURE_GREEDY, SURE_WARM
 from engine.errors import PromptError, SettingError, StoreError
 from engine.export import tokens_csv, write_csv
+from engine.lengths.confident import FIRST, FURTHER
 from engine.models.backends import BACKENDS
 from engine.policies import POLICIES
 from engine.report import Report
@@ -92,13 +94,16 @@ def add_settings(parser: argparse.ArgumentParser, *, prompt_needed: bool = True)
     option("--stop", action="append", default=[], metavar="TEXT", help="end where TEXT appears; may be repeated")
     option("--seed", type=int, default=DEFAULT.seed, help="default %(default)s")
     option("--chat", action=argparse.BooleanOptionalAction, default=DEFAULT.chat, help="use the chat template")
-    option("--ngram-max", type=int, default=DEFAULT.ngram_max, metavar="N", help="longest n-gram (default %(default)s)")
+    option("--ngram-max", type=int, default=DEFAULT.ngram_max, metavar="N",
+           help=f"longest n-gram; eagle+ngram looks for {SURE_GREEDY} at least, above temperature 0 for {SURE_WARM} "
+           "(default %(default)s)")  # fmt: skip
     option("--ngram-match", default=DEFAULT.ngram_match, help="recent or first (default %(default)s)")
     option("--suffix-factor", type=float, default=DEFAULT.suffix_factor, metavar="F",
            help="suffix: a match of m tokens allows F x m + O (default %(default)s)")  # fmt: skip
     option("--suffix-offset", type=float, default=DEFAULT.suffix_offset, metavar="O", help="default %(default)s")
     option("--suffix-min-prob", type=float, default=DEFAULT.suffix_min_prob, metavar="P",
-           help="suffix: least probability that a token, and all before it, is kept (default %(default)s)")  # fmt: skip
+           help="suffix: least probability that a token, and all before it, is kept; the policy confident asks for "
+           f"{FIRST} of the first and {FURTHER} of further ones itself (default %(default)s)")  # fmt: skip
     option("--suffix-choice", default=DEFAULT.suffix_choice, help="frequent or recent (default %(default)s)")
     option("--suffix-outputs", action=argparse.BooleanOptionalAction, default=DEFAULT.suffix_outputs,
            help="suffix: look at what earlier runs of this process emitted too; a single command has none")  # fmt: skip

@@ -37,6 +37,9 @@ DEPENDS_ON = {
 GREEDY = tuple(name for name, make_rule in RULES.items() if make_rule(RunSpec()).greedy_draft)
 """The rules for which a draft takes its most probable token, whatever the temperature."""
 
+COPY_FIRST = ("eagle+ngram", "eagle+suffix")
+"""The kinds that copy, or ask a head, by the temperature at which they are judged, under those rules too."""
+
 Proposal = tuple[tuple[str, Any], ...]
 """A drafter and the settings that its proposals depend on, as pairs of a name and a value."""
 
@@ -49,9 +52,10 @@ def proposal_of(spec: RunSpec) -> Proposal:
     >>> proposal_of(RunSpec(drafter="ngram", temperature=0.5))
     (('drafter', 'ngram'), ('ngram_max', 3), ('ngram_match', 'recent'))
     """
-    if spec.rule in GREEDY:
+    kind = spec.drafter.partition(":")[0]
+    if spec.rule in GREEDY and kind not in COPY_FIRST:
         spec = replace(spec, temperature=0.0)
-    settings = DEPENDS_ON.get(spec.drafter.partition(":")[0], ())
+    settings = DEPENDS_ON.get(kind, ())
     return tuple((name, getattr(spec, name)) for name in ("drafter", *settings))
 
 

@@ -16,7 +16,8 @@ none of the held-out ones:
 | 6 and 7 | 0.86 / 0.48 | the same | the same |
 | 8 and more | 0.95 / 0.39 | the same | the same |
 
-So the lookup speaks from two tokens on where decoding is greedy, and from three on where it draws.
+So the lookup speaks from two tokens on where decoding is greedy, and from three on where it draws. It is
+the target's temperature that counts: some rules want the draft's most probable token, and judge it by a draw.
 A guess that is kept makes the match one longer, so the same table says how likely the next is kept.
 
 Of several occurrences the one is taken that agrees with the end of the context furthest back: in a text
@@ -30,13 +31,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.drafters.base import Drafter
+from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.drafters.ngram import Match, PromptLookup
 from engine.lengths import ALWAYS, GoOn, Prospect
+from engine.models.base import Logits
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
-__all__ = ["SURE_GREEDY", "SURE_WARM", "LookupFirst"]
+__all__ = ["SURE_GREEDY", "SURE_WARM", "LookupFirst", "sure_of"]
 
 SURE_GREEDY = 2
 """Tokens that must have occurred before for the lookup to speak at temperature 0."""
@@ -52,14 +54,14 @@ WARM_TO = 0.85  # half-way between the two temperatures that were measured
 
 
 class LookupFirst:
-    """Ask prompt lookup, and where it is not sure another drafter.
+    """Ask prompt lookup, and where it is not sure, or the policy wants none of it, another drafter.
 
     Parameters
     ----------
     other : Drafter
         A draft head, as a rule.
     max_n : int, default 3
-        Longest n-gram of the lookup; at least as long as the shortest that is sure.
+        Longest n-gram of the lookup. Less than `SURE_GREEDY` or, above temperature 0, `SURE_WARM` counts as that.
     match : {"recent", "first"}, default "recent"
         Which of the occurrences wins that agree equally far back: see `PromptLookup`.
 
@@ -98,22 +100,41 @@ class LookupFirst:
         go_on: GoOn = ALWAYS,
     ) -> Draft:
         """See `Drafter.propose`."""
-        lookup = self._greedy if sampling.greedy else self._warm
-        ids = np.asarray(context)
+        draft = self._copied(np.asarray(context), limit, sampling.target_temperature, go_on)
+        if draft.tokens:
+            return draft
+        return self._other.propose(context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on)
+
+    def observe(self, tokens: Tokens, rows: Logits) -> None:
+        """See `LearnsFromRows.observe`."""
+        if isinstance(self._other, LearnsFromRows):
+            self._other.observe(tokens, rows)
+
+    def finished(self, output: Tokens) -> None:
+        """See `LearnsFromOutputs.finished`."""
+        if isinstance(self._other, LearnsFromOutputs):
+            self._other.finished(output)
+
+    def _copied(self, ids: NDArray[np.int64], limit: int, temperature: float, go_on: GoOn) -> Draft:
+        """What the lookup drafts; nothing where it is not sure, or the policy wants none of it."""
+        lookup = self._warm if temperature else self._greedy
         places = lookup.occurrences(ids)
         if not len(places):
-            return self._other.propose(
-                context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on
-            )
+            return Draft()
         places, n_agreeing = _furthest_back(ids, places)
         draft = lookup.draft(ids, lookup.choose(places), limit)
-        n_wanted = _n_wanted(go_on, n_agreeing, len(draft.tokens), sampling)
+        n_wanted = _n_wanted(go_on, n_agreeing, len(draft.tokens), temperature)
         return draft if n_wanted == len(draft.tokens) else replace(draft.cut(n_wanted), note=go_on.reason)
 
 
-def _n_wanted(go_on: GoOn, n_agreeing: int, n_found: int, sampling: Sampling) -> int:
+def sure_of(sampling: Sampling) -> int:
+    """Tokens that must have occurred before for a copy to be trusted: it depends on how the target draws."""
+    return SURE_WARM if sampling.target_temperature else SURE_GREEDY
+
+
+def _n_wanted(go_on: GoOn, n_agreeing: int, n_found: int, temperature: float) -> int:
     """How many of the tokens found are to be drafted; a lookup knows their chances by the table above."""
-    kept = KEPT_GREEDY if sampling.greedy else KEPT_WARM if sampling.temperature < WARM_TO else KEPT_HOT
+    kept = KEPT_GREEDY if not temperature else KEPT_WARM if temperature < WARM_TO else KEPT_HOT
     survival = 1.0
     for place in range(n_found):
         survival *= kept[min(n_agreeing + place, len(kept)) - 1]

@@ -105,9 +105,9 @@ def read_head(path: Path | str) -> HeadWeights:
     except FileNotFoundError:
         raise ModelNotFound(f"there is no file {path}; give the path of a draft head (.npz)") from None
     except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, AttributeError, zlib.error) as failure:
-        raise ModelFileError(
-            f"{path} is not a draft head or is damaged; fetch or train it again (the reader says: {failure})"
-        ) from failure
+        if isinstance(failure, OSError) and failure.strerror:
+            raise ModelFileError(f"{path} cannot be read: {failure.strerror}; check that you may read it") from failure
+        raise ModelFileError(f"{path} is not a draft head or is damaged; fetch or train it again") from failure
     wanted = {"format", *DESCRIPTION, *VECTORS, *(f"{name}.{part}" for name in MATRICES for part in ("int8", "scale"))}
     missing = sorted(wanted - arrays.keys())
     if missing:

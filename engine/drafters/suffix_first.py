@@ -7,10 +7,11 @@ joins a suffix automaton with EAGLE in the same way, by the length of the match.
 
 from __future__ import annotations
 
-from engine.drafters.base import Drafter
-from engine.drafters.combined import SURE_GREEDY, SURE_WARM
+from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
+from engine.drafters.combined import sure_of
 from engine.drafters.suffix import SuffixDecoding
 from engine.lengths import ALWAYS, GoOn
+from engine.models.base import Logits
 from engine.sampling import Noise, Sampling
 from engine.values import Draft, Tokens
 
@@ -18,7 +19,7 @@ __all__ = ["SuffixFirst"]
 
 
 class SuffixFirst:
-    """Ask suffix decoding, and where its match is short another drafter.
+    """Ask suffix decoding, and where its match is short, or the policy wants none of it, another drafter.
 
     Parameters
     ----------
@@ -61,10 +62,17 @@ class SuffixFirst:
     ) -> Draft:
         """See `Drafter.propose`."""
         guess = self._suffix.guess(context, limit)
-        if guess.n_matched >= (SURE_GREEDY if sampling.greedy else SURE_WARM):
-            return self._suffix.draft(guess, limit, go_on)
+        if guess.n_matched >= sure_of(sampling) and (draft := self._suffix.draft(guess, limit, go_on)).tokens:
+            return draft
         return self._other.propose(context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on)
+
+    def observe(self, tokens: Tokens, rows: Logits) -> None:
+        """See `LearnsFromRows.observe`."""
+        if isinstance(self._other, LearnsFromRows):
+            self._other.observe(tokens, rows)
 
     def finished(self, output: Tokens) -> None:
         """See `LearnsFromOutputs.finished`."""
         self._suffix.finished(output)
+        if isinstance(self._other, LearnsFromOutputs):
+            self._other.finished(output)

@@ -70,9 +70,11 @@ class TreeDrafter:
         How siblings come about; see `engine.drafters.siblings`. At temperature 0, where a draft's law is one
         token, they are the most probable ones in any case.
     width : int, default 4
-        Most siblings, and most tokens of a depth that have guesses behind them; 1 to 8.
+        Most siblings, and most tokens of a depth that have guesses behind them, so that a depth has up to
+        `width` times `width`; 1 to 8.
     n_nodes : int, default 16
-        Most tokens of the tree, 1 to 32.
+        Most tokens of the tree, 1 to 32. Where siblings are drawn, what is left of them is shared out evenly over the
+        depths that are left.
 
     Raises
     ------
@@ -145,7 +147,7 @@ class TreeDrafter:
             slots = self._slots(nodes, level, laws)
             if drawn:
                 n_left, n_depths = self._n_nodes - len(nodes), limit - depth
-                slots = slots[: min(self._width, -(-n_left // n_depths))]
+                slots = slots[: -(-n_left // n_depths)]
             how: Children = self._children if drawn else "best"
             before = len(nodes)
             for place, (parent, guess, row) in enumerate(zip(level, laws, rows, strict=True)):

@@ -70,14 +70,14 @@ def race(settings: CompareSettings, progress: Progress = silent, *, cancelled: C
     -------
     dict
         What a comparison gives, and under `policies` for each policy its row of figures with `policy`, and with
-        `drafted_by_step` and `accepted_by_step` of its first run.
+        `length_by_step`, the draft length (of a tree its longest branch), and `accepted_by_step` of its first run.
 
     Examples
     --------
     >>> spec = RunSpec(prompt="The draft", max_tokens=12, target_call_seconds=0.02, draft_call_seconds=0.002)
     >>> found = race(race_settings(spec, repeats=1))
     >>> fixed = next(row for row in found["policies"] if row["policy"] == "fixed")
-    >>> found["simulated"], fixed["drafted_by_step"][0]
+    >>> found["simulated"], fixed["length_by_step"][0]
     (True, 4)
     """
     steps: dict[Configuration, list[Step]] = defaultdict(list)
@@ -93,7 +93,7 @@ def race(settings: CompareSettings, progress: Progress = silent, *, cancelled: C
             **row,
             "policy": spec.length_policy,
             "about": POLICIES[spec.length_policy](spec).guarantee,
-            "drafted_by_step": [step.n_drafted for step in steps[way]],
+            "length_by_step": [step.depth for step in steps[way]],
             "accepted_by_step": [step.n_accepted for step in steps[way]],
         }
         for way, spec, row in zip(ways, settings.specs, result["configurations"][1:], strict=True)

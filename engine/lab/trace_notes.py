@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.acceptance import GumbelMatch, SampleMatch
+from engine.acceptance import ExactRejection, GumbelMatch, SampleMatch
 from engine.figure_text import counted
+from engine.lab.cases import CHAIN_RULES
 from engine.lab.trace_rules import RuleOnTrace
+from engine.rules import RULES
 
 __all__ = ["notes"]
 
@@ -18,6 +20,7 @@ def notes(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
         yield from _alone(rule)
     yield from _not_known(rules)
     yield from _not_looked_at(rules)
+    yield from _left_out(rules)
 
 
 def _other_drafts(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
@@ -67,3 +70,13 @@ def _not_looked_at(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
     if found:
         names, unknown = ", ".join(rule.name for rule in found), max(rule.bias_unknown for rule in found)
         yield f"{names}: bias known to within {unknown:.2g}, the probability of first tokens that were not looked at."
+
+
+def _left_out(rules: Sequence[RuleOnTrace]) -> Iterator[str]:
+    """The rules for trees, which do not look on."""
+    names = [name for name in RULES if name not in CHAIN_RULES and name not in [rule.name for rule in rules]]
+    if names:
+        yield (
+            f"{', '.join(names)}: left out, for they judge trees, and on a chain as here they are "
+            f"{ExactRejection.name} or {SampleMatch.name}."
+        )

@@ -17,7 +17,7 @@ from __future__ import annotations
 from engine.lengths.base import NamedPolicy, checked_length
 from engine.lengths.prospect import Prospect
 
-__all__ = ["Confident"]
+__all__ = ["FIRST", "FURTHER", "Confident"]
 
 FIRST = 0.15
 """The least survival of the first guess of a step."""
@@ -48,8 +48,8 @@ class Confident(NamedPolicy):
 
     name = "confident"
     guarantee = (
-        "A draft head, and the lookup beside it, stand back where they are not sure; other drafters go to the draft "
-        "length."
+        "A draft head, the lookup beside it and suffix decoding stand back where they are not sure; other drafters go "
+        "to the draft length."
     )
     source = "Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8, with costs that were measured once"
     needs = "a drafter that knows its chances"

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from statistics import median
+from statistics import median_low
 
 from engine.lengths.base import NamedPolicy, Outcome, checked_length
 from engine.lengths.prospect import Prospect
-from engine.lengths.running import KEPT, Acceptance, Line
+from engine.lengths.running import KEPT, MOST_LATE, Acceptance, Line
 
 __all__ = ["CostAware"]
 
@@ -26,7 +26,7 @@ TRYING = 0.02
 """The share of the time that may be lost by trying where drafting does not pay."""
 
 MOST_SAVED, MOST_LOST = 4.0, 2.0
-"""In plain steps: what is kept of a gain, for tries to come, and the loss at which drafting stops to earn it back."""
+"""In plain steps: what is kept of a gain, for tries to come, and the most of a loss, which tries wait for."""
 
 TRY_COUNTS = 4
 """A try counts as so many steps, because tries are rare."""
@@ -37,11 +37,11 @@ TRIES = (1, 1, 1, 4)
 LONGER_EVERY = 16
 """Of so many drafts one has a token more than pays, to learn what it costs and whether it is kept."""
 
-PLAIN_EVERY, SMALL_GAIN = 32, 1.3
-"""Where drafting pays, but little, one of so many steps is a plain one, to know what that takes."""
+PLAIN_EVERY, PLAIN_SELDOM, SMALL_GAIN = 32, 128, 1.3
+"""Where drafting pays, but little, one of so many steps is a plain one, to know what that takes; where more, fewer."""
 
-PLAIN_STEPS, FEW_PLAIN = 15, 3
-"""Plain steps that are remembered, and so many that are asked for sooner than that."""
+FIRST_PLAIN, FEW_PLAIN, PLAIN_STEPS = 2, 3, 15
+"""Plain steps: so many at the beginning, so many before they become rarer, and so many that are remembered."""
 
 GROWTH = 4
 """The next draft may be so many times as long as the longest so far, whose cost is known."""
@@ -50,8 +50,8 @@ GROWTH = 4
 class CostAware(NamedPolicy):
     """Draft as far as each token pays for itself, by running estimates of acceptance, drafting and verifying.
 
-    The first step is a plain one, to know what that takes; the second drafts one token. A drafter that knows
-    its own chances (a draft head, and the lookup beside it) is asked for each of them: the estimates then say
+    The first two steps are plain ones, to know what that takes; the third drafts one token. A drafter that knows
+    its own chances (a draft head, the lookup beside it, suffix decoding) is asked for each: the estimates then say
     whether drafting pays at all, and what a token must be worth.
 
     It measures with the run's own clock: a simulated one makes it repeatable. What the target and the drafter
@@ -77,7 +77,7 @@ class CostAware(NamedPolicy):
     ...     lengths.append(policy.next_length())
     ...     policy.observe(Outcome(lengths[-1], 0, draft_seconds=0.3 * lengths[-1], verify_seconds=1.0))
     >>> lengths
-    [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     """
 
     name = "cost-aware"
@@ -93,10 +93,11 @@ class CostAware(NamedPolicy):
         self._acceptance = Acceptance()
         self._drafting, self._verifying = Line(), Line()
         self._plain_steps: deque[float] = deque(maxlen=PLAIN_STEPS)  # seconds of the latest
-        self._plain_seconds: float | None = None  # their median: now and then a call is late
+        self._plain_seconds: float | None = None  # their median, of two the lower: now and then a call is late
         self._speed = 0.0  # rho, tokens per second
         self._longest = 0  # that was drafted
         self._n_drafts = self._n_tries = 0
+        self._first_was_late = False
         self._since_plain = 0  # steps
         self._asked = _Asked()
         self._chances_known = False  # by the drafter
@@ -128,11 +129,14 @@ class CostAware(NamedPolicy):
     def observe(self, outcome: Outcome) -> None:
         """Learn chances and costs."""
         n_drafted = outcome.n_drafted
-        self._asked.add(outcome)
+        plain = self._plain_seconds or 0.0
+        if n_drafted and self._again_first(outcome.draft_seconds + outcome.verify_seconds, (n_drafted + 1) * plain):
+            return
+        self._asked.add(outcome, self._seconds(n_drafted))
         if not n_drafted:
             self._since_plain = 0
             self._plain_steps.append(outcome.verify_seconds)
-            self._plain_seconds = median(self._plain_steps)
+            self._plain_seconds = plain = median_low(self._plain_steps)
         else:
             self._since_plain += 1
             self._n_drafts += 1
@@ -140,26 +144,21 @@ class CostAware(NamedPolicy):
             self._longest = max(self._longest, n_drafted)
             self._acceptance.add(outcome.n_in_branch, outcome.n_accepted, n_steps=TRY_COUNTS if self._trying else 1)
             self._drafting.add(n_drafted, outcome.draft_seconds, origin=0.0)
-            self._verifying.add(n_drafted, outcome.verify_seconds, origin=self._plain_seconds or 0.0)
-        plain = self._plain_seconds or 0.0
+            self._verifying.add(n_drafted, outcome.verify_seconds, origin=plain)
         gained = (outcome.n_accepted + 1) * plain - self._seconds(n_drafted) if n_drafted else TRYING * plain
         self._try_again = self._trying and n_drafted > 0 and gained > 0
         most = MOST_SAVED * plain if n_drafted else math.inf  # what plain steps earn is spent as soon as it is enough
-        self._account = min(self._account + gained, max(self._account, most))
+        self._account = max(min(self._account + gained, max(self._account, most)), -MOST_LOST * plain)
 
     def _next_length(self) -> int:
         self._trying = False
-        if self._plain_seconds is None:
-            self.reason = "the first step shows what a plain one takes"
+        if self._plain_seconds is None or len(self._plain_steps) < FIRST_PLAIN:
+            self.reason = "the first steps show what a plain one takes"
             return 0
         if not self._n_drafts:
             return 1
         best = self._best(self._plain_seconds)
-        if self._account < -MOST_LOST * self._plain_seconds:
-            best, self._try_again = 0, False
-        unsure = len(self._plain_steps) < FEW_PLAIN  # the first may have been a late call
-        often = PLAIN_EVERY // 4 if unsure else PLAIN_EVERY
-        if best and self._since_plain >= often and (unsure or self._speed * self._plain_seconds < SMALL_GAIN):
+        if best and self._since_plain >= self._plain_due(self._plain_seconds):
             self.reason = "now and then a step shows what a plain one takes"
             return 0
         if best:
@@ -168,11 +167,34 @@ class CostAware(NamedPolicy):
         if self._try_again or self._account >= self._loss(tried, self._plain_seconds):
             self._trying = True
             return tried
-        self.reason = (
-            f"drafting does not pay now: a guess costs {self._seconds(1) - self._plain_seconds:.2g} s beside the "
-            f"{self._plain_seconds:.2g} s of a plain step, and is kept with a chance of {self._acceptance.at(0):.2f}"
-        )
+        self.reason = f"drafting does not pay now: {self._why(self._plain_seconds)}"
         return 0
+
+    def _plain_due(self, plain: float) -> int:
+        """After so many steps that drafted, one is plain."""
+        if len(self._plain_steps) < FEW_PLAIN:
+            return PLAIN_EVERY // 4
+        return PLAIN_EVERY if self._speed * plain < SMALL_GAIN else PLAIN_SELDOM
+
+    def _why(self, plain: float) -> str:
+        """What `_best` has found plain decoding faster by."""
+        if plain <= 0:
+            return "a plain step takes no time"
+        if self._chances_known:
+            return (
+                f"a step in which the drafter is asked gives {self._asked.mean_tokens:.3g} tokens in "
+                f"{self._asked.mean_seconds:.3g} s, and a plain one 1 in {plain:.3g} s"
+            )
+        return (
+            f"a guess costs {self._seconds(1) - plain:.3g} s beside the {plain:.3g} s of a plain step, "
+            f"and is kept with a chance of {self._acceptance.at(0):.2f}"
+        )
+
+    def _again_first(self, seconds: float, worth: float) -> bool:
+        """Whether the first draft took longer than its tokens can be worth: it may have been late."""
+        again = not self._n_drafts and not self._first_was_late and seconds > worth
+        self._first_was_late |= again
+        return again
 
     def _best(self, plain: float) -> int:
         """The length of the greatest speed, which is kept as rho; 0 is plain decoding."""
@@ -219,11 +241,13 @@ class _Asked:
         self.now = False
         self._weight = self._tokens = self._seconds = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome, expected_seconds: float) -> None:
         if self.now:
+            usual = max(expected_seconds, self.mean_seconds if self._weight else 0.0)
+            seconds = outcome.draft_seconds + outcome.verify_seconds
             self._weight = self._weight * KEPT + 1
             self._tokens = self._tokens * KEPT + 1 + outcome.n_accepted
-            self._seconds = self._seconds * KEPT + outcome.draft_seconds + outcome.verify_seconds
+            self._seconds = self._seconds * KEPT + (min(seconds, MOST_LATE * usual) if usual > 0 else seconds)
 
     @property
     def mean_tokens(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.lengths.base import MAX_DRAFT_LENGTH
 
-__all__ = ["Acceptance", "Line"]
+__all__ = ["KEPT", "MOST_LATE", "Acceptance", "Line"]
 
 KEPT = 0.98
 """What a step leaves of the weight of all steps before it: some 50 count."""
@@ -61,12 +61,14 @@ class Acceptance:
 
 
 MOST_LATE = 2.0
+"""A call that takes more than so many times what is expected is late, and counts as that."""
 
 
 class Line:
     """Seconds as a line in the tokens drafted, fitted to the latest steps that drafted.
 
-    What takes more than twice as long as the line says is taken for twice: now and then a call is late.
+    What takes more than twice as long as the line says is taken for twice: now and then a call is late. One
+    behind such a call is taken as it is: two in a row are not late, it is the line that is wrong.
 
     `origin`, the seconds without a draft, counts as one step more: it tilts the line where all drafts
     were of one length, and next to nothing where they were not.
@@ -82,11 +84,15 @@ class Line:
 
     def __init__(self) -> None:
         self._sums = (0.0, 0.0, 0.0, 0.0, 0.0)  # of weights, n, seconds, n * n, n * seconds
+        self._late = False  # the call before
 
     def add(self, n_drafted: int, seconds: float, *, origin: float) -> None:
         """Take what a step with so many drafted tokens took."""
-        if self._sums[0] and (expected := self.at(n_drafted, origin=origin)) > 0:
-            seconds = min(seconds, MOST_LATE * expected)
+        expected = self.at(n_drafted, origin=origin) if self._sums[0] else 0.0
+        most = MOST_LATE * expected if expected > 0 else seconds
+        before, self._late = self._late, seconds > most
+        if not before:
+            seconds = min(seconds, most)
         new = (1.0, n_drafted, seconds, n_drafted * n_drafted, n_drafted * seconds)
         self._sums = (
             self._sums[0] * KEPT + new[0],

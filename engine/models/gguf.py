@@ -124,7 +124,7 @@ def read_gguf(path: Path | str) -> GGUFFile:
     try:
         fields = {key: field.contents() for key, field in reader.fields.items()}
     except (ValueError, IndexError) as error:
-        raise _damaged(path, error) from error
+        raise _damaged(path) from error
     n_parts = fields.get("split.count", 1)
     if n_parts != 1:
         raise ModelFileError(
@@ -147,7 +147,7 @@ def _check_head(path: Path) -> None:
         begins = f"begins with {head[:4]!r}" if head else "is empty"
         raise ModelFileError(f"{path} is not a GGUF file: it {begins}, a GGUF file begins with b'GGUF'")
     if len(head) < _HEAD.size:
-        raise _damaged(path, "no version")
+        raise _damaged(path)
     _, version = _HEAD.unpack(head)
     if version in (own << 24 for own in _VERSIONS):
         raise ModelFileError(f"{path} was written for machines of the other byte order; convert the model again")
@@ -196,7 +196,9 @@ def _reader(path: Path) -> GGUFReader:
                 f"{path} has a tensor type that the installed gguf package does not know ({error}); "
                 "use a file of another quantisation, or a newer gguf package"
             ) from error
-        raise _damaged(path, error) from error
+        if isinstance(error, OSError) and error.strerror:
+            raise ModelFileError(f"{path} cannot be read: {error.strerror}; check that you may read it") from error
+        raise _damaged(path) from error
     return reader
 
 
@@ -213,8 +215,6 @@ def _strings(data: NDArray[np.uint8], start: int, count: int) -> tuple[list[NDAr
     return strings, offset - start
 
 
-def _damaged(path: Path, error: Exception | str) -> ModelFileError:
-    size = path.stat().st_size
-    return ModelFileError(
-        f"{path} ({size:,} bytes) is cut short or damaged; fetch it again (the reader says: {str(error)[:200]})"
-    )
+def _damaged(path: Path) -> ModelFileError:
+    """What a user can do about it; the reader's own words, about arrays and offsets, go with the traceback."""
+    return ModelFileError(f"{path} ({path.stat().st_size:,} bytes) is cut short or damaged; fetch it again")

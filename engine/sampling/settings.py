@@ -47,6 +47,9 @@ class Sampling:
     prompt_length : int, default 0
         How many of the first tokens of a context are the prompt. `engine.build` sets it for a spec, and
         `engine.decode` for whatever it is given.
+    judged_at : float, optional
+        For a drafter: the target's temperature, where it is another than that of the draft. `engine.decode`
+        sets it under rules that want the most probable token.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Sampling:
     presence_penalty: float = 0.0
     arithmetic: Arithmetic = "float"
     prompt_length: int = 0
+    judged_at: float | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
@@ -95,6 +99,8 @@ class Sampling:
                 )
         if self.arithmetic not in ARITHMETICS:
             raise SettingError(f"arithmetic is {self.arithmetic!r}; it must be {' or '.join(ARITHMETICS)}")
+        if self.judged_at is not None and not (math.isfinite(self.judged_at) and self.judged_at >= 0):
+            raise SettingError(f"judged_at is {self.judged_at}; it must be a temperature, a number from 0 up, or None")
         if not isinstance(self.prompt_length, Integral) or self.prompt_length < 0:
             raise SettingError(f"prompt_length is {self.prompt_length}; it must be a whole number from 0 up")
 
@@ -102,6 +108,11 @@ class Sampling:
     def greedy(self) -> bool:
         """Whether the law is one-hot at the argmax."""
         return self.temperature == 0
+
+    @property
+    def target_temperature(self) -> float:
+        """At which the target draws, whatever the draft does: how sure it is that a copy is kept depends on it."""
+        return self.temperature if self.judged_at is None else self.judged_at
 
     @property
     def penalises(self) -> bool:

@@ -76,7 +76,7 @@ class OpenTelemetryMetrics:
             self._drafts.add(1, attributes)
             self._draft_tokens.add(counts.drafted, attributes)
             self._accepted_tokens.add(counts.accepted, attributes)
-            for position in range(counts.drafted):
+            for position in range(counts.depth):
                 place = attributes | {"position": position_label(position)}
                 self._accepted_per_position.add(int(position < counts.accepted), place)
         self._emitted_tokens.add(counts.emitted, attributes)

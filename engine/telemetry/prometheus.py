@@ -83,7 +83,7 @@ class PrometheusMetrics:
             self._drafts.labels(*values).inc()
             self._draft_tokens.labels(*values).inc(counts.drafted)
             self._accepted_tokens.labels(*values).inc(counts.accepted)
-            for position in range(counts.drafted):  # one that nothing passed is there too, with 0
+            for position in range(counts.depth):  # one that nothing passed is there too, with 0
                 series = self._accepted_per_position.labels(*values, position_label(position))
                 series.inc(position < counts.accepted)
         self._emitted_tokens.labels(*values).inc(counts.emitted)

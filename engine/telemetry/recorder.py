@@ -37,6 +37,8 @@ class StepCounts:
     ----------
     drafted, accepted, emitted : int
         Tokens.
+    depth : int
+        Positions that were drafted: as many as tokens, but in a tree siblings share theirs.
     seconds : float
         Of the run's clock, simulated or not.
     """
@@ -44,6 +46,7 @@ class StepCounts:
     drafted: int
     accepted: int
     emitted: int
+    depth: int
     seconds: float
 
 
@@ -80,7 +83,7 @@ class Recorder:
             return
         if isinstance(event, Step):
             seconds = event.draft_seconds + event.verify_seconds + event.overhead_seconds
-            counts = StepCounts(event.n_drafted, event.n_accepted, len(event.emitted), seconds)
+            counts = StepCounts(event.n_drafted, event.n_accepted, len(event.emitted), event.depth, seconds)
             self._instruments.step(self._labels, counts)
         elif isinstance(event, Finished):
             self._instruments.run(self._labels, event.reason)

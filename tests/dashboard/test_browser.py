@@ -156,7 +156,7 @@ def test_a_tree_is_shown_as_columns_of_siblings(page, server):
 
 
 def test_a_tree_puts_no_line_break_into_the_text(page, server):
-    """Chunks of the stream begin on a new line; one may only end where the text does, however many guesses there are."""
+    """Chunks of the stream begin on a new line; one ends where the text breaks, however many guesses there are."""
     address, _ = server
     start(page, address, "max_tokens=150&seed=4&rule=tree-match&tree_width=8&tree_nodes=32&temperature=1.0")
     wait_for_state(page, "finished")

@@ -32,7 +32,9 @@ def test_a_file_brings_its_run_back(page):
     before, content = taken_out(run_id)
     page.file_uploader[0].set_value(("run.jsonl", content, "application/jsonl")).run()
     assert not page.exception
-    assert "Imported 1 run. It took the place of the deleted run of the same id" in page.success[0].value.replace("\\", "")
+    told = page.success[0].value.replace("\\", "")
+    assert told.startswith("Imported 1 run. It took the place of the deleted run of the same id")
+    assert told.endswith(f": {run_id}.")
     assert (RunStore().get(run_id), list(RunStore().events(run_id))) == before
     page.run()
     assert not page.success

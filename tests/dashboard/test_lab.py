@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.comparisons import comparisons
+from dashboard.lab_laws import Laws, laws_behind
 from dashboard.lab_work import LabWorks, TooMuchWork, lab_works
 from engine import RunSpec, RunStore, build
 from engine.lab.cases import CASES, CHAIN_RULES
@@ -104,6 +105,17 @@ def test_laws_that_were_dragged_are_enumerated():
     found = lossless(RunSpec(), SmallPair((0.9, 0.1, 0.0), (0.2, 0.2, 0.6)))
     assert shown["result"]["first_output"] == pytest.approx(found.step.beginning(1)[0].tolist())
     assert (shown["revision"], shown["sent"]) == (0, 3)  # the bars stay under the hand
+
+
+def test_a_move_counts_once_and_not_if_it_is_of_laws_that_were_replaced():
+    laws = Laws([0.5, 0.5], [0.5, 0.5])
+    laws.take({})
+    laws.take({"revision": 0, "sent": 2, "target": [0.9, 0.1], "draft": [0.2, 0.8]})
+    laws.take({"revision": 0, "sent": 1, "target": [0.7, 0.3], "draft": [0.2, 0.8]})
+    assert (laws.target, laws.draft, laws.sent) == ([0.9, 0.1], [0.2, 0.8], 2)
+    replaced = laws_behind(laws, [0.6, 0.4], [0.4, 0.6])
+    replaced.take({"revision": 0, "sent": 3, "target": [1.0, 0.0], "draft": [1.0, 0.0]})
+    assert (replaced.target, replaced.revision, replaced.sent) == ([0.6, 0.4], 1, 0)
 
 
 def test_every_rule_and_its_parameters_can_be_chosen():

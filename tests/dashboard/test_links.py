@@ -1,7 +1,7 @@
 """Links: to a run at a step, and to the settings of the sidebar. Whoever made them is not trusted."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from urllib.parse import parse_qs
 
 import pytest
@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.plain_text import plain
 from dashboard.runner import registry
-from dashboard.settings_link import LONGEST_LINK, address_of, read_spec
+from dashboard.settings_link import BOUNDS, LONGEST_LINK, SAME, address_of, read_spec, widgets_of
 from engine import RunSpec, RunStore
 from engine.errors import DraftscopeError
 from tests.dashboard.test_compare import page as compare_page
@@ -55,6 +55,17 @@ def test_a_link_fills_the_sidebar_and_runs_nothing(spec):
     assert set(registry._runs) == before
     app.button(key="go").click().run()
     assert run_of(app).spec == spec
+
+
+def test_every_setting_has_a_widget_and_every_number_its_bounds():
+    values = {field.name: getattr(SPEC, field.name) for field in fields(RunSpec)}
+    widgets = widgets_of(SPEC)
+    assert {name: widgets[name] for name in SAME} == {name: values[name] for name in SAME}
+    numbers = {name for name in SAME if type(values[name]) in (int, float)}
+    assert numbers == set(BOUNDS) - {"target_ms", "draft_ms"}
+    by_another_key = {"drafter", "stop", "prompt", "probe", "target_call_seconds", "draft_call_seconds"}
+    assert values.keys() - set(SAME) == by_another_key
+    assert {"drafter_embedded", "stop_at", "explain", "target_ms", "draft_ms"} < widgets.keys()
 
 
 def test_an_address_without_its_owner_opens_the_run():
@@ -140,12 +151,12 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "not JSON"),
-        ("[]", "this is a list"),
-        ("[" * 5000, "no run spec|not JSON"),
+        ("nonsense", "^the link is damaged.*ask for it again$"),
+        ("[]", "the link is damaged"),
+        ("[" * 5000, "the link is damaged"),
         (changed(schema=2), "schema 2"),
         (changed(warmth=1), "no field 'warmth'"),
-        (changed(seed="7"), "seed is '7'"),
+        (changed(seed="7"), 'seed is "7"; it must be a whole number'),
         (changed(seed=-1), "seed"),
         (changed(seed=2**60), "seed is 1152921504606846976; the sidebar goes from 0"),
         (changed(temperature=99), "temperature is 99.0; the sidebar goes from 0.0 to 2.0"),
@@ -171,7 +182,7 @@ def test_a_link_with_wrong_settings_says_so_and_changes_nothing(text, words):
         read_spec(text)
     app = opened(spec=text)
     assert not app.exception
-    assert "The settings of the link were not taken" in app.error[0].value
+    assert "The settings of the link were not taken: " in app.error[0].value.replace("\\", "")
     assert app.slider(key="draft_length").value == RunSpec().draft_length
     assert app.selectbox(key="target").value == "markov"
     assert not registry._runs

@@ -223,7 +223,9 @@ def output_law(rule, target_logits, draft_law, sampling, *, length, vocab_size, 
 
 def target_law(logits, sampling: Sampling, context=()):
     """The target's processed law as a list, at any temperature."""
-    return slow_law(logits, **asdict(sampling), context=context)
+    settings = asdict(sampling)
+    del settings["judged_at"]  # of no use to a law
+    return slow_law(logits, **settings, context=context)
 
 
 def plain_law(target_logits, sampling, *, length, vocab_size, context=()):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection, NaiveThreshold, TreeDistinct, TreeIndependent, TreeMatch
-from engine.acceptance.tree import children_of
+from engine.acceptance.tree import children_of, walk
 from engine.errors import DraftError
 from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, law
 from engine.tree import branch, children
-from engine.values import Draft
+from engine.values import Draft, Tested
 from tests.engine.oracle import BELOW_ONE, plain_law, target_law, total_variation
 
 PLAIN = Sampling(temperature=1)
@@ -226,6 +226,22 @@ def test_the_most_probable_guesses_are_kept_with_what_the_target_gives_them_toge
         assert mean_kept(TreeMatch(), "best", 4, [(target, guess)]) == pytest.approx(np.cumsum(target[best]))
 
 
+class DrawingAnew:
+    """As `TreeMatch`, but wrong: a token of the target for every guess, of which the last stands if none matches."""
+
+    def judge(self, draft, rows, *, noise, start):
+        def look_up(target, siblings, position):
+            tests = []
+            for node in siblings:
+                own, guess = noise.draw(target, position, Purpose.TARGET), draft.tokens[node]
+                tests.append(Tested(own == guess, 1.0, target.prob(guess), target.prob(guess), None))
+                if own == guess:
+                    return tests, None
+            return tests, (own, None)
+
+        return walk(draft, rows, look_up, noise=noise, start=start)
+
+
 def test_drawing_once_for_all_guesses_is_right_and_drawing_anew_for_each_would_not_be():
     """fms-extras#12: guesses 0 and 1, and a target of (.5, .3, .2)."""
     draft = Draft((0, 1), (OneHot(0), OneHot(1)), parents=(-1, -1))
@@ -233,7 +249,9 @@ def test_drawing_once_for_all_guesses_is_right_and_drawing_anew_for_each_would_n
     for weight, verdict in verdicts(TreeMatch(), draft, Rows(np.log(np.tile(P, (3, 1))), PLAIN), 3):
         found[verdict.token if verdict.last_kept < 0 else draft.tokens[verdict.last_kept]] += weight
     assert found == pytest.approx(P)
-    anew = P[0] * np.eye(3)[0] + (1 - P[0]) * P  # the token drawn for the last guess stands whatever it is
+    anew = np.zeros(3)
+    for weight, verdict in verdicts(DrawingAnew(), draft, Rows(np.log(np.tile(P, (3, 1))), PLAIN), 3):
+        anew[verdict.token if verdict.last_kept < 0 else draft.tokens[verdict.last_kept]] += weight
     assert anew == pytest.approx([0.75, 0.15, 0.10])
 
 

@@ -28,7 +28,7 @@ ARROWS = {
     "engine.lengths": ("errors", "laws", "lengths", "sampling"),
     "engine.theory": ("errors",),
     "engine.models": ("errors", "folders", "models", "sampling", "stopping", "tree", "values"),
-    "engine.gumbels": ("sampling",),
+    "engine.gumbels": ("lengths", "sampling"),
     "engine.acceptance": ("acceptance", "errors", "evidence", "gumbels", "laws", "sampling", "tree", "values"),
     "engine.drafters": (
         "acceptance.tree", "drafters", "errors", "laws", "lengths", "models.attention", "models.base", "models.packed",

@@ -102,6 +102,23 @@ def test_deciding_position_is_told_with_its_laws():
     assert told["total_variation"] == 0.75
 
 
+@pytest.mark.parametrize(
+    ("entropy", "words"),
+    [
+        (0.0, "is 0 nats,"),
+        (1e-9, "(all but certain)"),
+        (0.0004, "(all but certain)"),
+        (0.002, "(as open as an even choice among 1.002 tokens)"),
+        (0.0049, "(as open as an even choice among 1.005 tokens)"),
+        (0.005, "(as open as an even choice among 1.01 tokens)"),
+    ],
+)
+def test_an_entropy_close_to_0_is_no_choice_among_1_tokens(entropy, words):
+    told = explain(step(REJECTED, evidence=Evidence(replace(CHOICE, target_entropy=entropy), RATIO)))["choice"]
+    assert words in told["words"][-1]
+    assert " 1 tokens" not in told["words"][-1]
+
+
 def test_step_without_evidence_holds_what_its_decisions_do():
     told = explain(step(REJECTED, Decision(1, "unreached", 6, draft_text="b")))
     assert (told["step"], told["choice"], told["probe_seconds"]) == (4, None, 0.0)

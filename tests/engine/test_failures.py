@@ -152,3 +152,16 @@ def test_the_counts_of_real_runs_add_up(settings):
         assert isinstance(finished, Finished)
         if not settings.get("stop"):
             assert "".join(token.text for token in found.text) == finished.text
+
+
+@pytest.mark.parametrize("rule", ["tree-distinct", "tree-match"])
+def test_siblings_count_one_by_one_by_kind_and_once_by_position(rule):
+    spec = RunSpec(prompt="The draft model", max_tokens=80, rule=rule, temperature=1.0)
+    events = list(build(spec).events())
+    found, figures = failures(events), measure(events)
+    judged = figures.accepted + figures.rejected + figures.declined
+    assert figures.declined > 0
+    assert sum(row.drafted for row in found.kinds) == figures.drafted
+    assert sum(row.acceptance.trials for row in found.kinds) == judged
+    assert sum(row.rejected for row in found.proposals) == figures.rejected + figures.declined
+    assert sum(row.conditional.trials for row in found.positions) == figures.accepted + figures.rejected

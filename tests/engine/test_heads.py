@@ -89,7 +89,7 @@ DAMAGE = {
 def test_file_that_is_no_archive(tmp_path, content):
     path = tmp_path / "head.npz"
     path.write_bytes(content)
-    with pytest.raises(ModelFileError, match="not a draft head or is damaged"):
+    with pytest.raises(ModelFileError, match=r"not a draft head or is damaged; fetch or train it again$"):
         read_head(path)
 
 

@@ -191,7 +191,7 @@ def header(lines, **changes):
         ({"spec": {"target": 3}}, "target is 3"),
         ({"spec": {"schema": 9}}, "schema 9"),
         ({"spec": {"warmth": 1}}, "no field 'warmth'"),
-        ({"spec": []}, "this is a list"),
+        ({"spec": []}, r"must be a JSON object; this is \[\]"),
         ({"versions": {"python": "x" * 1000}}, "the versions"),
         ({"versions": []}, "the versions"),
         ({"tags": "baseline"}, "a list of texts"),

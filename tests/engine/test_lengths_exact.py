@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
+import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection
@@ -96,6 +98,54 @@ def test_a_policy_does_not_bias_trees_either(policy):
         lambda: POLICIES[policy](SETTINGS), rule=RULES["tree-independent"](SETTINGS), n_tokens=3,
         drafter=partial(TreeDrafter, children="independent", width=2, n_nodes=3),
     ) < 1e-12  # fmt: skip
+
+
+class InTurn(Branching):
+    """Tokens drawn without replacement are drawn in turn, which has the law of the largest Gumbel keys."""
+
+    def uniforms(self, n, position, purpose, place=0):
+        """Numbers for which the times that `siblings` puts in order are 1 / probability."""
+        key = (position, purpose, self.in_step(position, purpose), place)
+        assert key not in self.numbers
+        self.numbers[key] = None
+        return np.full(n, 1 - 1 / np.e)
+
+    @classmethod
+    def highest(cls, scores, n):
+        chances = -1 / scores
+        order = []
+        for _ in range(min(n, len(scores))):
+            order.append(cls.path.branch(chances / chances.sum()))
+            chances[order[-1]] = 0.0
+        return np.array(order)
+
+
+def distance_of_trees(rule, width, policy="fixed"):
+    """Of trees of at most six tokens that were drawn without replacement, with a pair for which the order matters."""
+    with mock.patch("engine.drafters.siblings.highest", InTurn.highest):
+        return distance(
+            lambda: POLICIES[policy](SETTINGS), rule=RULES[rule](SETTINGS), seed=22, vocab_size=3, n_tokens=3,
+            noise=InTurn, drafter=partial(TreeDrafter, children="distinct", width=width, n_nodes=6),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "width", "policy"),
+    [
+        ("tree-distinct", 3, "fixed"),
+        ("tree-distinct", 3, "heuristic"),
+        ("tree-distinct", 2, "fixed"),  # two guesses at the first place, and up to four behind them
+        ("tree-independent", 3, "fixed"),
+        ("tree-match", 3, "fixed"),
+    ],
+)
+def test_trees_of_siblings_without_replacement_have_the_target_s_law(rule, width, policy):
+    assert distance_of_trees(rule, width, policy) < 1e-12
+
+
+def test_siblings_without_replacement_need_the_laws_that_they_were_drawn_from():
+    with mock.patch("engine.drafters.siblings._without", lambda law, index: law):
+        assert distance_of_trees("tree-distinct", 2) > 0.1
 
 
 @pytest.mark.parametrize("rule", COUPLED)

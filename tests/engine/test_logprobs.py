@@ -82,11 +82,26 @@ def test_it_changes_no_token():
     assert texts[0] == texts[1]
 
 
-def test_its_time_is_overhead():
-    """A clock that ticks once a call: a log-probability asks for no lap of its own, and none is lost."""
-    ticks = iter(range(10**6))
-    events = list(decode(random_model(2), NoDraft(), [0], max_tokens=3, logprobs=True, clock=lambda: next(ticks)))
-    assert all(event.probe_seconds == 0 for event in events if isinstance(event, Step))
+@pytest.mark.parametrize("probe", [0, 3])
+def test_its_time_is_overhead(monkeypatch, probe):
+    """A clock that moves only while a log-probability is computed: 4 seconds for each, and none is lost."""
+    seconds = 0.0
+
+    def slow(row, token, arithmetic):
+        nonlocal seconds
+        seconds += 4
+        return log_probability(row, token, arithmetic)
+
+    monkeypatch.setattr("engine.sampling.rows.log_probability", slow)
+    settings = {"lengths": FixedLength(2), "max_tokens": 12, "probe": probe, "clock": lambda: seconds}
+    drafter = ModelDrafter(random_model(2), 6)
+    events = list(decode(random_model(2), drafter, [0], logprobs=True, **settings))
+    steps = [event for event in events if isinstance(event, Step)]
+    assert any(len(step.emitted) > 1 for step in steps)
+    for step in steps:
+        assert step.overhead_seconds == 4 * len(step.emitted)
+        assert (step.draft_seconds, step.verify_seconds, step.probe_seconds) == (0, 0, 0)
+    assert steps[-1].at_seconds == seconds == 48
 
 
 def test_float32_rows_are_good_to_six_digits():

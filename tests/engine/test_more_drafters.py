@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine.acceptance import ExactRejection, SampleMatch, TypicalAcceptance
 from engine.bench.prompts import Prompt
 from engine.build import build
 from engine.compare.run import CompareSettings, run_comparison
@@ -12,12 +13,12 @@ from engine.decode import decode
 from engine.drafters import CallableDrafter, LookupFirst, NoDraft, SuffixDecoding, SuffixFirst, TokenRecycling
 from engine.drafters.base import LearnsFromOutputs, LearnsFromRows
 from engine.drafters.earlier_outputs import EarlierOutputs, forget_outputs, outputs_of
-from engine.lengths import FixedLength
+from engine.lengths import Always, Confident, FixedLength
 from engine.metrics import measure
 from engine.models.callable import CallableModel
 from engine.sampling import Noise, OneHot, Sampling
 from engine.spec import RunSpec
-from engine.values import Draft, Finished, Step
+from engine.values import Draft, Drafted, Finished, Step
 from tests.engine.toys import Proposing, broken_model, random_model
 
 ASK = {"sampling": Sampling(temperature=0), "noise": Noise(0), "end_tokens": frozenset()}
@@ -130,6 +131,76 @@ def test_the_other_drafter_is_asked_where_the_match_is_too_short(first):
     assert drafter.propose(three, 2, **warm).tokens == (7, 8)
     assert drafter.propose([2, 7, 2], 2, **ASK).tokens == (99,)
     assert drafter.name == {LookupFirst: "odd+ngram", SuffixFirst: "odd+suffix"}[first]
+
+
+class Listening(Watching):
+    """Notes the sampling it is asked with, too."""
+
+    def __init__(self, draft):
+        super().__init__(draft)
+        self.asked = []
+
+    def propose(self, context, limit, *, sampling, **rest):
+        self.asked.append(sampling)
+        return super().propose(context, limit, sampling=sampling, **rest)
+
+
+@pytest.mark.parametrize("first", [LookupFirst, SuffixFirst])
+@pytest.mark.parametrize("rule", [SampleMatch(), TypicalAcceptance(), ExactRejection()])
+def test_how_sure_a_copy_is_depends_on_the_targets_temperature_whatever_the_draft_does(first, rule):
+    """Two matching tokens are enough where the target takes its best token, not where it draws."""
+    prompt = [1, 2, 3, 4, 1, 2]
+    for temperature in (0.7, 0.0):
+        other = Listening(Draft())
+        drafted = next(
+            event
+            for event in decode(
+                random_model(1), first(other), prompt, rule=rule, sampling=Sampling(temperature=temperature),
+                lengths=FixedLength(2), max_tokens=4,
+            )
+            if isinstance(event, Drafted)
+        )  # fmt: skip
+        assert drafted.tokens == ((3, 4) if temperature == 0 else ())
+        if temperature:
+            assert other.asked[0].greedy == rule.greedy_draft  # the draft itself stays the most probable token
+            assert other.asked[0].target_temperature == temperature
+
+
+def test_how_likely_a_copy_is_kept_is_told_by_the_targets_temperature_too():
+    context = [1, 2, 3, 9, 8, 7, 6, 5, 1, 2, 3]
+    copies = [
+        LookupFirst(NoDraft()).propose(context, 4, **ASK | {"sampling": sampling}, go_on=Confident()).tokens
+        for sampling in (Sampling(0.0), Sampling(0.0, judged_at=1.0), Sampling(1.0))
+    ]
+    assert copies == [(9, 8), (9,), (9,)]  # 0.65 x 0.67 = 0.44; 0.44 x 0.62 = 0.27
+
+
+class WantsNoCopy(Always):
+    """A policy that wants nothing of which the chance is known."""
+
+    reason = "not sure"
+
+    def before(self, prospect):
+        return prospect.survival is None
+
+
+@pytest.mark.parametrize("first", [LookupFirst, SuffixFirst])
+def test_the_other_drafter_is_asked_where_the_policy_wants_none_of_the_copy(first):
+    drafter = first(Proposing(OTHER))
+    copied = [1, 2, 7, 8, 1, 2]
+    assert drafter.propose(copied, 2, **ASK).tokens == (7, 8)
+    assert drafter.propose(copied, 2, **ASK, go_on=WantsNoCopy()).tokens == (99,)
+
+
+@pytest.mark.parametrize("first", [LookupFirst, SuffixFirst])
+def test_the_other_drafter_learns_behind_a_copy_too(first):
+    other = Watching(Draft())
+    *events, finished = decode(random_model(1), first(other), [4, 1, 4, 1], lengths=FixedLength(2), max_tokens=7)
+    assert len(other.rows) == sum(isinstance(event, Step) for event in events)
+    assert other.outputs == [finished.ids]
+    deaf = first(NoDraft())
+    deaf.observe([1], np.zeros((1, 6)))
+    deaf.finished([1])
 
 
 def test_of_several_occurrences_the_one_that_agrees_furthest_back_is_copied():

@@ -124,6 +124,8 @@ def test_greedy_pays_for_no_softmax(monkeypatch):
         {"top_p": -0.5},
         {"top_p": 1.01},
         {"top_p": math.nan},
+        {"judged_at": -0.1},
+        {"judged_at": math.nan},
     ],
     ids=str,
 )

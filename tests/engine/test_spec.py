@@ -1,7 +1,7 @@
 """A run as plain data, and built from it."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from engine.drafter_kinds import DRAFTERS, load
 from engine.errors import PromptError, SettingError, VocabularyError
 from engine.models.callable import CallableModel
 from engine.rules import RULES
-from engine.spec import versions
+from engine.spec import KINDS, versions
 
 SPEC = RunSpec(prompt="The draft", stop=("x", "yz"), temperature=0.25, seed=2**60, draft_length=0)
 
@@ -37,18 +37,26 @@ def test_a_spec_of_a_time_without_length_policies_drafted_to_the_end():
     ("text", "words"),
     [
         ("not json", "not JSON"),
-        ("[1]", "a list"),
+        ("[1]", "this is [1]"),
         ('{"schema": 99}', "schema 99"),
         ('{"flavour": 1}', "no field 'flavour'"),
-        ('{"seed": "seven"}', "seed is 'seven'; expected int"),
-        ('{"chat": 1}', "chat is 1; expected bool"),
-        ('{"stop": [1]}', "stop is [1]; expected tuple"),
+        ('{"seed": "seven"}', 'seed is "seven"; it must be a whole number'),
+        ('{"chat": 1}', "chat is 1; it must be true or false"),
+        ('{"stop": [1]}', "stop is [1]; it must be a list of texts"),
+        ('{"draft_length": true}', "draft_length is true; it must be a whole number"),
+        ('{"temperature": null}', "temperature is null; it must be a number"),
+        (f'{{"temperature": {10**400}}}', "0; it must be a number"),
+        ('{"target": 1}', "target is 1; it must be a text"),
     ],
 )
 def test_json_that_is_no_spec_is_refused_in_words(text, words):
     with pytest.raises(SettingError) as refused:
         RunSpec.from_json(text)
     assert words in str(refused.value)
+
+
+def test_every_kind_of_field_has_a_name_in_words():
+    assert {type(field.default) for field in fields(RunSpec)} == set(KINDS)
 
 
 def test_a_whole_number_is_a_fine_temperature():

@@ -12,6 +12,8 @@ from engine.drafters.earlier_outputs import MOST_TREES, EarlierOutputs, forget_o
 from engine.drafters.suffix_settings import Speculation
 from engine.drafters.suffix_tree import Guess, SuffixTree
 from engine.errors import SettingError
+from engine.lengths import FixedLength
+from engine.lengths.confident import FURTHER, Confident
 from engine.sampling import Noise, OneHot, Sampling
 
 ASK = {"sampling": Sampling(temperature=1), "noise": Noise(0), "end_tokens": frozenset()}
@@ -199,6 +201,19 @@ def test_an_unlikely_continuation_is_not_proposed():
     assert SuffixDecoding(Speculation(min_prob=0.25)).propose(context, 1, **ASK).tokens == (4,)
     draft = SuffixDecoding(Speculation(min_prob=0.26)).propose(context, 1, **ASK)
     assert (draft.tokens, draft.note) == ((), "nothing that is likely enough followed the end of the context before")
+
+
+def test_the_least_probability_tells_only_beyond_what_the_policy_asks_for():
+    """The second token follows in one of three places: 0.33 in all, which `confident` does not go on for."""
+    context = [9, 1, 5, 9, 1, 6, 9, 1, 7, 9, 1]
+
+    def n_drafted(min_prob, go_on):
+        drafter = SuffixDecoding(Speculation(factor=2.0, min_prob=min_prob))
+        return len(drafter.propose(context[:-1], 2, go_on=go_on, **ASK).tokens)
+
+    assert [n_drafted(min_prob, Confident()) for min_prob in (0.0, 0.1, 0.3, FURTHER, 0.9)] == [1] * 5
+    assert [n_drafted(min_prob, FixedLength()) for min_prob in (0.0, 0.1, 0.3, FURTHER, 0.9)] == [2, 2, 2, 1, 1]
+    assert "suffix decoding stand back" in Confident().guarantee
 
 
 def test_what_is_proposed_is_one_hot_and_a_short_draft_says_why():

@@ -123,6 +123,31 @@ def test_siblings_gain_over_a_chain():
     assert tokens_per_step(tree_width=4, tree_nodes=32) > 1.3 * tokens_per_step(tree_width=1)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_each_of_the_best_tokens_of_a_depth_may_have_as_many_behind_it_as_the_width(rule):
+    """Up to 2 + 4 + 4 + 4 tokens, of which as many are kept, or drawn, as were asked for."""
+    spec = RunSpec(prompt=PROMPTS[0], max_tokens=40, rule=rule, draft_length=4, tree_width=2, temperature=1.0)
+    for n_nodes in (4, 10, 14):
+        drafted = steps_of(build(replace(spec, tree_nodes=n_nodes)).events())
+        assert max(step.n_drafted for step in drafted) == n_nodes
+        for step in drafted:
+            if step.parents:
+                assert max(Counter(step.parents).values()) <= 2
+                assert max(Counter(depths(step.parents)).values()) <= 4
+
+
+@pytest.mark.parametrize("rule", ["tree-independent", "tree-distinct"])
+def test_drawn_siblings_use_all_the_tokens_of_a_tree(rule):
+    spec = RunSpec(prompt=PROMPTS[0], temperature=1.5, max_tokens=40, rule=rule, tree_width=4, tree_nodes=32)
+    steps = [event for event in build(spec).events() if isinstance(event, Step)]
+    full = [step for step in steps if step.depth == spec.draft_length]
+    assert {step.n_drafted for step in full} == {32}
+    for step in full:
+        across = Counter(depths(step.parents))
+        assert max(across.values()) > 4
+        assert max(Counter(step.parents).values()) <= 4
+
+
 @pytest.mark.parametrize("rule", [TreeIndependent(), TreeDistinct()], ids=lambda rule: rule.name)
 def test_a_tree_of_width_1_gives_the_tokens_of_the_exact_rule(rule):
     loaded = load_markov()
@@ -203,11 +228,11 @@ def test_a_policy_does_not_take_the_end_of_a_short_branch_for_a_refusal():
 
 
 def test_length_policies_learn_refusals_that_happened_and_no_others():
-    class Watching(FixedLength):
-        outcomes = []
+    outcomes = []
 
+    class Watching(FixedLength):
         def observe(self, outcome):
-            self.outcomes.append(outcome)
+            outcomes.append(outcome)
 
     loaded = load_markov()
     events = decode(
@@ -216,7 +241,7 @@ def test_length_policies_learn_refusals_that_happened_and_no_others():
     )  # fmt: skip
     steps = steps_of(events)
     n_short = 0
-    for step, outcome in zip(steps, Watching.outcomes, strict=True):
+    for step, outcome in zip(steps, outcomes, strict=True):
         whole = step.decisions[-1].outcome == "bonus"
         assert (outcome.n_drafted, outcome.n_accepted, outcome.kept_whole) == (step.depth, step.n_accepted, whole)
         assert outcome.n_in_branch == (step.n_accepted if whole else step.depth)
@@ -448,11 +473,14 @@ def test_evidence_of_matching_strikes_all_refused_siblings_out_of_the_residual()
     n_several = 0
     for step in steps_of(build(spec).events()):
         choice = step.evidence.choice
+        assert {found.exact for found in step.evidence.positions} <= {None}  # the exact rule judges chains
         decision = step.decisions[choice.position]
         if decision.outcome == "rejected":
             way = [step.decisions[place].draft_token for place in branch(step.parents, decision.parent)]
             left = np.exp(model.logits([*context, *way])[0])
-            siblings = [d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent]
+            siblings = [
+                d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent
+            ]
             left[siblings] = 0
             left /= left.sum()
             n_several += len(siblings) > 1

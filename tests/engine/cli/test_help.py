@@ -26,6 +26,28 @@ def all_commands(capsys, words=()):
         yield from all_commands(capsys, (*words, name))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "usage"),
+    [
+        (["lab", "trace", "--run", "nope"], "usage: python -m engine lab trace ID "),
+        (["runs", "list", "--colour", "red"], "usage: python -m engine runs list "),
+        (["run", "--prompt", "x", "--colour"], "usage: python -m engine run "),
+    ],
+)
+def test_an_unknown_argument_is_told_with_the_usage_of_its_command(arguments, usage, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert told.startswith(usage)
+    assert "unrecognized arguments: " in told
+
+
+def test_help_of_a_trace_says_how_to_name_a_run(capsys):
+    told = " ".join(help_of(["lab", "trace"], capsys).split())
+    assert "A saved run is named by its id, or the beginning of it: python -m engine lab trace ID; `runs list`" in told
+
+
 def test_no_help_shows_an_unfilled_template(capsys):
     commands = dict(all_commands(capsys))
     assert {(), ("compare",), ("lab", "lossless"), ("models", "pull"), ("runs", "export")} <= set(commands)

@@ -8,6 +8,7 @@ import pytest
 from engine.build import build
 from engine.cli.main import main
 from engine.lab.cases import CASES, CHAIN_RULES
+from engine.rules import RULES
 from engine.spec import RunSpec
 from engine.store import RunStore
 
@@ -67,6 +68,8 @@ def test_trace_judges_given_settings_by_every_rule(capsys, tmp_path):
     assert all(rule in told for rule in CHAIN_RULES)
     assert "exact (the run's)" in told
     assert "sample-match, typical, naive: want the draft's most probable tokens" in told
+    left_out = ", ".join(rule for rule in RULES if rule not in CHAIN_RULES)
+    assert f"\n{left_out}: left out, for they judge trees, and on a chain" in told
     with file.open(newline="") as lines:
         assert {row["rule"] for row in csv.DictReader(lines)} == set(CHAIN_RULES)
 
@@ -102,6 +105,12 @@ def test_check_tells_its_sentence_and_the_counts(capsys):
         (["lossless", "--draft-length", "9"], "goes up to 3"),
         (["lossless", "--proposal", "guessed"], "choose one of"),
         (["trace"], "there is nothing to judge"),
+        (["trace", "--prompt", "The", "--json", "--csv", "-"], "both want standard output"),
+        (
+            ["trace", "abc", "--rule", "naive", "--stop", "x", "--no-chat"],
+            "and --rule, --stop, --chat came with its id",
+        ),
+        (["trace", "abc", "--prompt-file", "-"], "and --prompt-file came with its id"),
         (["trace", "nosuchrun"], "there is no run 'nosuchrun'"),
         (["check", "--prompt", "The", "--runs", "0"], "takes 1 to"),
         (["check", "--prompt", "The", "--rule", "best"], "the rule is 'best'"),

@@ -197,3 +197,11 @@ def test_log_probabilities_are_in_the_json_and_their_sum_in_the_figures(capsys):
 def test_a_law_that_cannot_be_is_refused_in_words(option, words, capsys):
     assert main([*PLAIN, *option]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_help_says_where_a_setting_of_a_drafter_is_of_no_use(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "longest n-gram; eagle+ngram looks for 2 at least, above temperature 0 for 3 (default 3)" in told
+    assert "is kept; the policy confident asks for 0.15 of the first and 0.35 of further ones itself" in told

@@ -7,6 +7,7 @@ import pytest
 from engine.bench.plan import Configuration
 from engine.build import check
 from engine.compare.choices import configurations_from, spec_from_words
+from engine.compare.proposals import proposal_of
 from engine.errors import SettingError
 from engine.spec import RunSpec
 
@@ -89,3 +90,12 @@ def test_a_truth_is_read_from_its_word():
     assert not spec_from_words("suffix,suffix-outputs=False", RunSpec(suffix_outputs=True)).suffix_outputs
     with pytest.raises(SettingError, match=r"'yes'.*true or false is expected"):
         spec_from_words("suffix,suffix_outputs=yes", RunSpec())
+
+
+@pytest.mark.parametrize(
+    ("drafter", "temperature"), [("model", 0.0), ("eagle", 0.0), ("eagle+ngram", 0.7), ("eagle+suffix", 0.7)]
+)
+def test_a_rule_that_wants_the_best_token_leaves_the_temperature_to_drafters_that_copy_first(drafter, temperature):
+    spec = RunSpec(drafter=drafter, rule="sample-match", temperature=0.7)
+    assert dict(proposal_of(spec))["temperature"] == temperature
+    assert dict(proposal_of(replace(spec, rule="exact")))["temperature"] == 0.7

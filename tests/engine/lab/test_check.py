@@ -6,6 +6,7 @@ import pytest
 
 from engine.acceptance import ExactRejection
 from engine.errors import DraftscopeError, SettingError
+from engine.intervals import rate
 from engine.lab import check as module
 from engine.lab.check import statistical_check
 from engine.rules import RULES
@@ -17,7 +18,7 @@ from engine.values import Verdict
 SPEC = RunSpec(prompt="The draft model", temperature=1.0, draft_length=3)
 
 
-@pytest.mark.parametrize("rule", ["exact", "block", "sample-match", "gumbel"])
+@pytest.mark.parametrize("rule", [name for name, make in RULES.items() if make(SPEC).lossless])
 def test_no_sign_against_a_lossless_rule(rule):
     result = statistical_check(RunSpec(prompt="The draft model", temperature=1.0, rule=rule), n_runs=400)
     assert result.p_value > 0.001
@@ -69,6 +70,16 @@ def test_the_other_embedded_pair_can_be_checked():
 def test_penalties_are_in_the_expected_law():
     spec = RunSpec(prompt="The draft model", temperature=1.0, frequency_penalty=2.0, repetition_penalty=1.5)
     assert statistical_check(spec, n_runs=300, n_tokens=2).p_value > 0.001
+
+
+def test_a_cell_has_the_interval_of_its_count():
+    result = statistical_check(SPEC, n_runs=200, n_tokens=1)
+    for cell in result.cells:
+        share = rate(cell.observed, 200)
+        assert (cell.low, cell.high) == pytest.approx((200 * share.low, 200 * share.high))
+        assert 0 <= cell.low <= cell.observed <= cell.high <= 200
+    inside = sum(cell.low <= cell.expected <= cell.high for cell in result.cells)
+    assert inside >= 0.8 * len(result.cells)
 
 
 def test_at_temperature_zero_there_is_one_outcome():

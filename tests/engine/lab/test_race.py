@@ -43,9 +43,16 @@ def test_steps_are_those_of_the_run_that_the_settings_make(found, policy):
     assert spec.length_policy == policy
     steps = [event for event in build(spec).events() if isinstance(event, Step)]
     row = next(row for row in found["policies"] if row["policy"] == policy)
-    assert row["drafted_by_step"] == [step.n_drafted for step in steps]
+    assert row["length_by_step"] == [step.depth for step in steps]
     assert row["accepted_by_step"] == [step.n_accepted for step in steps]
-    assert max(row["drafted_by_step"]) <= 6
+    assert max(row["length_by_step"]) <= 6
+
+
+def test_the_length_of_a_tree_is_that_of_its_longest_branch():
+    tree = RunSpec(prompt="The draft model", max_tokens=8, draft_length=3, rule="tree-match", tree_nodes=16)
+    fixed = next(row for row in race(race_settings(tree, repeats=1))["policies"] if row["policy"] == "fixed")
+    assert max(fixed["length_by_step"]) == 3
+    assert fixed["drafted"] > 3 * fixed["steps"]
 
 
 def test_each_repeat_has_a_seed_of_its_own_that_all_policies_share(found):
@@ -54,7 +61,7 @@ def test_each_repeat_has_a_seed_of_its_own_that_all_policies_share(found):
     alone = race(race_settings(PRICED, repeats=1))
     fixed = next(row for row in alone["policies"] if row["policy"] == "fixed")
     both = next(row for row in found["policies"] if row["policy"] == "fixed")
-    assert fixed["drafted_by_step"] == both["drafted_by_step"]
+    assert fixed["length_by_step"] == both["length_by_step"]
     assert fixed["steps"] < both["steps"]
     assert both["speed_up"]["low"] < both["speed_up"]["high"]  # on a simulated clock only another text can do that
 

@@ -65,6 +65,7 @@ def assert_equal_to(samples, figures, **labels):
         {"drafter": "ngram", "stop": ("token",)},
         {"drafter": "none"},
         {"rule": "naive", "temperature": 0.0},
+        {"rule": "tree-match", "draft_length": 3},
         {"target_call_seconds": 0.02, "draft_call_seconds": 0.001},
     ],
 )

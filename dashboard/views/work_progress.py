@@ -1,4 +1,4 @@
-"""How far a piece of the lab's work is, and its button Stop."""
+"""How far a piece of long work is, and its button Stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["show_progress"]
 
 
 @st.fragment(run_every=0.5)
-def show_progress(work: Work[Any], key: str, unit: str) -> None:
+def show_progress(work: Work[Any], key: str, unit: str, *, keeps: bool = True) -> None:
     """Draw it anew twice a second; the whole page, when it has ended.
 
     Parameters
@@ -22,10 +22,13 @@ def show_progress(work: Work[Any], key: str, unit: str) -> None:
         Of the button.
     unit : str
         What is counted, such as "runs".
+    keeps : bool, default True
+        Whether work that is stopped has a result.
     """
     work.touch()
     if work.finished:
         st.rerun()
     words = f"{work.doing}: {work.done:,} of {work.total:,} {unit}" if work.total else work.doing
     st.progress(work.share, words)
-    st.button("Stop", icon=":material/stop:", on_click=work.stop, key=key, help="What was found until then is kept.")
+    told = "What was found until then is kept." if keeps else None
+    st.button("Stop", icon=":material/stop:", on_click=work.stop, key=key, help=told)
