@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,10 @@ import streamlit as st
 
 from dashboard.boxes import warning_box
 from dashboard.settings_link import BOUND, BOUNDS
-from engine import policies, rules
 from engine.acceptance.tree import children_of
 from engine.drafter_kinds import TREES
-from engine.policies import POLICIES
-from engine.rules import RULES
+from engine.policies import POLICIES, POLICY_PARAMETERS
+from engine.rules import RULE_PARAMETERS, RULES
 from engine.spec import RunSpec
 
 __all__ = ["RULE_SETTINGS", "policy_fields", "rule_fields", "tree_fields"]
@@ -69,19 +69,7 @@ def policy_fields() -> dict[str, Any]:
         "the law of the text.",
     )
     st.caption(POLICIES[policy](DEFAULT).guarantee)
-    chosen = {
-        name: st.slider(
-            POLICY_SETTINGS[name][0],
-            *BOUNDS[name],
-            getattr(DEFAULT, name),
-            0.01,
-            key=name,
-            **BOUND,
-            help=POLICY_SETTINGS[name][1],
-        )
-        for name in policies.PARAMETERS.get(policy, ())
-    }
-    return {"length_policy": policy, **chosen}
+    return {"length_policy": policy, **_sliders(POLICY_PARAMETERS.get(policy, ()), POLICY_SETTINGS)}
 
 
 def rule_fields() -> dict[str, Any]:
@@ -89,24 +77,23 @@ def rule_fields() -> dict[str, Any]:
     rule = st.selectbox(
         "Acceptance rule", list(RULES), key="rule", **BOUND, help="How a drafted token is kept or refused."
     )
-    chosen = {
-        name: st.slider(
-            RULE_SETTINGS[name][0],
-            *BOUNDS[name],
-            getattr(DEFAULT, name),
-            0.01,
-            key=name,
-            **BOUND,
-            help=RULE_SETTINGS[name][1],
-        )
-        for name in rules.PARAMETERS.get(rule, ())
-    }
+    chosen = _sliders(RULE_PARAMETERS.get(rule, ()), RULE_SETTINGS)
     about = RULES[rule](replace(DEFAULT, **chosen))
     if about.lossless:
         st.caption(f"Lossless. {about.guarantee}")
     else:
         warning_box(f"Lossy. {about.guarantee}", ":material/warning:")
     return {"rule": rule, **chosen}
+
+
+def _sliders(names: Iterable[str], words: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """A slider for each of these fields of a `RunSpec`, with its label and its help."""
+    return {
+        name: st.slider(
+            words[name][0], *BOUNDS[name], getattr(DEFAULT, name), 0.01, key=name, **BOUND, help=words[name][1]
+        )
+        for name in names
+    }
 
 
 def tree_fields(rule: str, drafter: str) -> dict[str, Any]:

@@ -19,6 +19,10 @@ from engine.errors import SettingError
 from engine.heads import has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
+from engine.models.backends import BACKENDS
+from engine.policies import POLICIES
+from engine.rules import RULES
+from engine.sampling import ARITHMETICS
 from engine.spec import RunSpec
 from engine.tree import MOST_NODES
 
@@ -30,7 +34,7 @@ __all__ = [
     "SIDEBAR",
     "address_of",
     "check_bounds",
-    "out_of_bounds",
+    "not_taken",
     "read_spec",
     "widgets_of",
 ]
@@ -81,6 +85,16 @@ OTHERWISE = {"drafter", "stop", "prompt", "probe", "target_call_seconds", "draft
 
 SAME = tuple(field.name for field in fields(RunSpec) if field.name not in OTHERWISE)
 """Settings that a widget of that key holds as they are."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "rule": tuple(RULES),
+    "length_policy": tuple(POLICIES),
+    "ngram_match": ("recent", "first"),
+    "suffix_choice": ("frequent", "recent"),
+    "backend": BACKENDS,
+    "arithmetic": ARITHMETICS,
+}
+"""What its boxes offer."""
 
 SIDEBAR = (*SAME, "target_ms", "draft_ms", "explain", "stop_at", "drafter", "example_", "prompt_")
 """How the keys of its widgets begin."""
@@ -157,19 +171,34 @@ def check_bounds(spec: RunSpec, *, whose: str = "") -> None:
             raise SettingError(f"{whose}{name} is {value}; the sidebar goes from {low} to {high}")
 
 
-def out_of_bounds(address: Mapping[str, str]) -> dict[str, str]:
+def not_taken(address: Mapping[str, str]) -> dict[str, str]:
     """What of an address no widget of the sidebar could have written, by its name, in words.
 
     Examples
     --------
-    >>> out_of_bounds({"seed": "7", "max_tokens": "-5"})
-    {'max_tokens': "max_tokens is '-5'; the sidebar goes from 1 to 20000"}
+    >>> not_taken({"seed": "7", "max_tokens": "-5", "ngram_match": "last"})["max_tokens"]
+    "max_tokens is '-5'; the sidebar goes from 1 to 20000"
+    >>> not_taken({"ngram_match": "last"})
+    {'ngram_match': "ngram_match is 'last'; choose recent or first"}
     """
-    return {
+    told = {
         name: f"{name} is {address[name][:40]!r}; the sidebar goes from {low} to {high}"
         for name, (low, high) in BOUNDS.items()
         if name in address and not _within(address[name], low, high)
     }
+    for name, choices in {**CHOICES, "target": _targets(address)}.items():
+        if name in address and address[name] not in choices:
+            *others, last = choices
+            words = f"{', '.join(others)} or {last}" if others else last
+            told[name] = f"{name} is {address[name][:40]!r}; choose {words}"
+    return told
+
+
+def _targets(address: Mapping[str, str]) -> list[str]:
+    """The models that are here, and the path of a file, which may be typed."""
+    typed = address.get("target", "")
+    ready = sorted(entry.name for entry in catalog.entries() if entry.ready)
+    return [typed] if catalog.is_path(typed) else ready
 
 
 def _within(text: str, low: float, high: float) -> bool:

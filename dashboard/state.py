@@ -21,7 +21,7 @@ from dashboard.comparisons import LiveComparison, comparisons
 from dashboard.kept_settings import keep_settings, kept_settings
 from dashboard.lab_laws import Laws, laws_behind
 from dashboard.runner import LiveRun, registry
-from dashboard.settings_link import out_of_bounds
+from dashboard.settings_link import not_taken
 from engine.failures import Failures, failures
 from engine.store import RunStore
 
@@ -94,7 +94,7 @@ def remember() -> None:
         del address["spec"]  # it is in the sidebar from here on, and may be changed there
     if not state.setdefault("checked", False):
         state.checked = True
-        _drop(out_of_bounds(address))
+        _drop(not_taken(address))
 
 
 def _drop(wrong: Mapping[str, str]) -> None:

@@ -26,7 +26,7 @@ from engine.checks import check_prompt, check_rule, check_verdict, checked_draft
 from engine.decisions import decided, texts_of
 from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.errors import DraftscopeError, SettingError
-from engine.lengths import FixedLength, LengthPolicy, Outcome
+from engine.lengths import FixedLength, LengthPolicy, StepOutcome
 from engine.models.base import Clock, Model, Tokenizer
 from engine.models.tree_rows import tree_rows
 from engine.output import Output
@@ -253,7 +253,7 @@ def _events(
             check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
             kept_whole = verdict.deciding is None
-            lengths.observe(Outcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds, kept_whole))
+            lengths.observe(StepOutcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds, kept_whole))
             if isinstance(drafter, LearnsFromRows):
                 drafter.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0

@@ -16,7 +16,7 @@ from engine.lengths import (
 )
 from engine.spec import RunSpec
 
-__all__ = ["PARAMETERS", "POLICIES"]
+__all__ = ["POLICIES", "POLICY_PARAMETERS"]
 
 POLICIES: dict[str, Callable[[RunSpec], NamedPolicy]] = {
     Confident.name: lambda spec: Confident(spec.draft_length),
@@ -29,7 +29,7 @@ POLICIES: dict[str, Callable[[RunSpec], NamedPolicy]] = {
 }
 """The length policies by name, each made from the spec that asks for it; the draft length is the most of each."""
 
-PARAMETERS: dict[str, tuple[str, ...]] = {
+POLICY_PARAMETERS: dict[str, tuple[str, ...]] = {
     ConfidenceThreshold.name: ("confidence_threshold",),
     EntropyBound.name: ("entropy_bound",),
     AdaptiveThreshold.name: ("start_threshold",),

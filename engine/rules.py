@@ -20,7 +20,7 @@ from engine.acceptance import (
 )
 from engine.spec import RunSpec
 
-__all__ = ["PARAMETERS", "RULES"]
+__all__ = ["RULES", "RULE_PARAMETERS"]
 
 RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
     ExactRejection.name: lambda spec: ExactRejection(),
@@ -37,7 +37,7 @@ RULES: dict[str, Callable[[RunSpec], AcceptanceRule]] = {
 }
 """The acceptance rules by name, each made from the spec that asks for it; the lossless ones first."""
 
-PARAMETERS: dict[str, tuple[str, ...]] = {
+RULE_PARAMETERS: dict[str, tuple[str, ...]] = {
     Lenience.name: ("lenience",),
     Ensemble.name: ("ensemble_weight",),
     TypicalAcceptance.name: ("typical_threshold", "typical_scale"),

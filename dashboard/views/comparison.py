@@ -11,8 +11,8 @@ import streamlit as st
 
 from dashboard.compare_charts import category_chart, speed_up_chart, time_chart
 from dashboard.plain_text import plain
+from dashboard.views.circumstances import circumstances
 from dashboard.views.plot import plot
-from engine.bench.machine import busy_words
 from engine.bench.verdict import estimate_text
 from engine.compare.export import comparison_csv, comparison_runs_csv
 from engine.csv_text import to_bytes
@@ -37,7 +37,7 @@ def show_result(result: Mapping[str, Any]) -> None:
     """Draw the result of a comparison, complete or partial (`engine.compare.result`)."""
     rows = result["configurations"]
     others = rows[1:]
-    _circumstances(result)
+    circumstances(result, "compare_badges")
     for row in others:
         box, icon = BOXES[row["verdict"]]
         box(f"**{plain(row['name'])}** {plain(row['sentence'])}", icon=icon)
@@ -58,20 +58,6 @@ def show_result(result: Mapping[str, Any]) -> None:
     with st.expander("All figures"):
         st.dataframe(_figures(rows), hide_index=True, key="compare_figures", placeholder="n/a")
     _files(result)
-
-
-def _circumstances(result: Mapping[str, Any]) -> None:
-    with st.container(horizontal=True, key="compare_badges"):
-        if result["partial"]:
-            st.badge(
-                f"PARTIAL: {result['runs_done']} of {result['runs_planned']} runs",
-                icon=":material/incomplete_circle:",
-                color="orange",
-            )
-        if result["busy"]:
-            st.badge(busy_words(result), icon=":material/speed:", color="orange")
-        if result["simulated"]:
-            st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")
 
 
 def _categories(rows: list[Mapping[str, Any]], categories: list[str]) -> pd.DataFrame:

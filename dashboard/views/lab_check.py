@@ -16,7 +16,7 @@ from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
 from dashboard.views.plot import plot
-from dashboard.views.work_progress import show_progress
+from dashboard.views.work_progress import result_of
 from dashboard.work import Work
 from engine.errors import DraftscopeError
 from engine.lab.check import LONGEST_BEGINNING, MOST_RUNS, check_settings, statistical_check
@@ -96,15 +96,9 @@ def _action(spec: RunSpec, n_runs: int, n_tokens: int) -> Callable[[Work[CheckRe
 
 
 def _show(current: LabWork) -> None:
-    work = current.work
-    if not work.finished:
-        show_progress(work, "check_stop", "runs")
+    result: CheckResult | None = result_of(current.work, "check_stop", "runs")
+    if result is None:
         return
-    if work.error:
-        error_box(work.error)
-        return
-    result: CheckResult | None = work.result
-    assert result is not None
     if result.partial:
         st.badge(
             f"PARTIAL: {result.runs} of {result.runs_planned} runs", icon=":material/incomplete_circle:", color="orange"

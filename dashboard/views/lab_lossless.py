@@ -19,7 +19,7 @@ from engine.lab.cases import CASES, CHAIN_RULES, Case
 from engine.lab.enumerate import LONGEST_DRAFT, PROPOSALS, Proposal
 from engine.lab.lossless import Lossless, lossless
 from engine.lab.small_pair import FEWEST_TOKENS, MOST_TOKENS, SmallPair
-from engine.rules import PARAMETERS, RULES
+from engine.rules import RULE_PARAMETERS, RULES
 from engine.spec import RunSpec
 
 __all__ = ["lossless_tab"]
@@ -102,7 +102,7 @@ def _choices() -> tuple[RunSpec, int, Proposal, float]:
 
 def _parameters(rule: str) -> tuple[RunSpec, float]:
     spec, shift = RunSpec(rule=rule), 0.0
-    for name in PARAMETERS.get(rule, ()):
+    for name in RULE_PARAMETERS.get(rule, ()):
         words, meaning = RULE_SETTINGS[name]
         chosen = st.slider(
             words, *BOUNDS[name], getattr(spec, name), 0.01,

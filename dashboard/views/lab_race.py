@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import streamlit as st
 
@@ -17,9 +15,10 @@ from dashboard.frames import race_frame
 from dashboard.lab_charts import lengths_chart
 from dashboard.plain_text import plain
 from dashboard.views.busy import run_under_way
+from dashboard.views.circumstances import circumstances
 from dashboard.views.plot import plot
-from dashboard.views.work_progress import show_progress
-from engine.bench.machine import busy_words
+from dashboard.views.work_progress import result_of
+from engine.bench.costs import not_predicted
 from engine.errors import DraftscopeError
 from engine.lab.race import race_settings
 from engine.spec import RunSpec
@@ -38,7 +37,7 @@ def race_tab(chosen: Settings) -> None:
     )
     current = comparisons.race(state.owner())
     going = current is not None and not current.work.finished
-    if _unpriced(spec):
+    if not_predicted(spec):
         st.info(
             "The embedded pair is instant, so its real speed tells nothing of a policy. Give its calls a price.",
             icon=":material/schedule:",
@@ -74,10 +73,6 @@ def race_tab(chosen: Settings) -> None:
         _show(current, _about(spec))
 
 
-def _unpriced(spec: RunSpec) -> bool:
-    return spec.target == "markov" and not (spec.target_call_seconds or spec.draft_call_seconds)
-
-
 def _about(spec: RunSpec) -> str:
     return plain(
         f"target {spec.target}, drafter {spec.drafter}, draft length up to {spec.draft_length}, rule {spec.rule}, "
@@ -86,16 +81,10 @@ def _about(spec: RunSpec) -> str:
 
 
 def _show(current: LiveRace, now: str) -> None:
-    work = current.work
-    if not work.finished:
-        show_progress(work, "race_stop", "runs")
+    result = result_of(current.work, "race_stop", "runs")
+    if result is None:
         return
-    if work.error:
-        error_box(work.error)
-        return
-    result = work.result
-    assert result is not None
-    _badges(result)
+    circumstances(result, "race_badges")
     if current.words != now:
         st.caption(f"Raced with: {current.words}")
     rows = [{**row, "name": row["policy"]} for row in result["policies"]]
@@ -114,17 +103,3 @@ def _show(current: LiveRace, now: str) -> None:
         on_click="ignore",
         icon=":material/download:",
     )
-
-
-def _badges(result: Mapping[str, Any]) -> None:
-    with st.container(horizontal=True, key="race_badges"):
-        if result["partial"]:
-            st.badge(
-                f"PARTIAL: {result['runs_done']} of {result['runs_planned']} runs",
-                icon=":material/incomplete_circle:",
-                color="orange",
-            )
-        if result["busy"]:
-            st.badge(busy_words(result), icon=":material/speed:", color="orange")
-        if result["simulated"]:
-            st.badge("SIMULATED: every time is made up of the given prices", icon=":material/schedule:", color="orange")

@@ -17,7 +17,7 @@ from dashboard.lab_work import LabWork, lab_works
 from dashboard.plain_text import plain
 from dashboard.views.busy import measurement_under_way
 from dashboard.views.plot import plot
-from dashboard.views.work_progress import show_progress
+from dashboard.views.work_progress import result_of
 from dashboard.work import Work
 from engine.csv_text import to_bytes
 from engine.errors import DraftscopeError
@@ -105,15 +105,9 @@ def _action(source: Source) -> Callable[[Work[Trace]], Trace]:
 
 
 def _show(current: LabWork) -> None:
-    work = current.work
-    if not work.finished:
-        show_progress(work, "trace_stop", "tokens")
+    trace: Trace | None = result_of(current.work, "trace_stop", "tokens")
+    if trace is None:
         return
-    if work.error:
-        error_box(work.error)
-        return
-    trace: Trace | None = work.result
-    assert trace is not None
     st.caption(plain(f"{current.words}: {trace.about}"))
     if trace.partial:
         st.badge("PARTIAL: stopped before its end", icon=":material/incomplete_circle:", color="orange")

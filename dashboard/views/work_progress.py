@@ -1,14 +1,17 @@
-"""How far a piece of long work is, and its button Stop."""
+"""How far a piece of long work is, its button Stop, and what came of it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
+from dashboard.boxes import error_box
 from dashboard.work import Work
 
-__all__ = ["show_progress"]
+__all__ = ["result_of", "show_progress"]
+
+T = TypeVar("T")
 
 
 @st.fragment(run_every=0.5)
@@ -32,3 +35,14 @@ def show_progress(work: Work[Any], key: str, unit: str, *, keeps: bool = True) -
     st.progress(work.share, words)
     told = "What was found until then is kept." if keeps else None
     st.button("Stop", icon=":material/stop:", on_click=work.stop, key=key, help=told)
+
+
+def result_of(work: Work[T], key: str, unit: str) -> T | None:
+    """The result of work that has ended well; else None, and what there is to say is drawn; see `show_progress`."""
+    if not work.finished:
+        show_progress(work, key, unit)
+    elif work.error:
+        error_box(work.error)
+    else:
+        return work.result
+    return None

@@ -22,7 +22,7 @@ from engine.lab.lossless import SmallTable, lossless
 from engine.lab.small_pair import SmallPair
 from engine.lab.trace import trace_csv, trace_run
 from engine.lab.trace_rules import RuleOnTrace
-from engine.rules import PARAMETERS, RULES
+from engine.rules import RULE_PARAMETERS, RULES
 from engine.spec import RunSpec
 from engine.store import RunStore
 
@@ -74,7 +74,7 @@ def _add_lossless(parser: argparse.ArgumentParser) -> None:
     option("--proposal", metavar="HOW", help=f"{'; '.join(PROPOSALS)} (default: as the rule wants it)")
     option("--shift", type=float, default=0.0, metavar="S", help="added to all of the target's logits (default 0)")
     option("--rule", default=DEFAULT.rule, help=f"{', '.join(RULES)} (default %(default)s)")
-    for rule, names in PARAMETERS.items():
+    for rule, names in RULE_PARAMETERS.items():
         for name in names:
             option(f"--{name.replace('_', '-')}", type=float, default=getattr(DEFAULT, name), metavar="X",
                    help=f"of the rule {rule} (default %(default)s)")  # fmt: skip
@@ -93,7 +93,7 @@ def _lossless(arguments: argparse.Namespace) -> int:
     else:
         if arguments.rule not in RULES:
             raise SettingError(f"the rule is {arguments.rule!r}; choose {', '.join(RULES)}")
-        names = PARAMETERS.get(arguments.rule, ())
+        names = RULE_PARAMETERS.get(arguments.rule, ())
         spec = replace(DEFAULT, rule=arguments.rule, **{name: getattr(arguments, name) for name in names})
         pair = SmallPair(tuple(arguments.target), tuple(arguments.draft), arguments.shift)
         found = lossless(spec, pair, draft_length=arguments.draft_length, proposal=arguments.proposal)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from engine.rules import RULES
+from engine.sampling import Sampling
 from engine.spec import RunSpec
 
 __all__ = ["Proposal", "proposal_of", "proposals_of", "timed_together"]
 
 LOOKUP = ("ngram_max", "ngram_match")
-SAMPLING = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "repetition_penalty",
-    "frequency_penalty",
-    "presence_penalty",
-    "arithmetic",
-)
+SAMPLING = tuple(field.name for field in fields(RunSpec) if field.name in {of.name for of in fields(Sampling)})
+"""The settings that make a law of logits."""
+
 SUFFIX = ("suffix_factor", "suffix_offset", "suffix_min_prob", "suffix_choice", "suffix_outputs")
 DEPENDS_ON = {
     "ngram": LOOKUP,

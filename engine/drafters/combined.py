@@ -31,11 +31,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
+from engine.drafters.base import Drafter
+from engine.drafters.copy_first import CopyFirst
 from engine.drafters.ngram import Match, PromptLookup
-from engine.lengths import ALWAYS, GoOn, Prospect
-from engine.models.base import Logits
-from engine.sampling import Noise, Sampling
+from engine.lengths import GoOn, Prospect
+from engine.sampling import Sampling
 from engine.values import Draft, Tokens
 
 __all__ = ["SURE_GREEDY", "SURE_WARM", "LookupFirst", "sure_of"]
@@ -53,7 +53,7 @@ LOOK_BACK = 16  # tokens before an occurrence that are compared
 WARM_TO = 0.85  # half-way between the two temperatures that were measured
 
 
-class LookupFirst:
+class LookupFirst(CopyFirst):
     """Ask prompt lookup, and where it is not sure, or the policy wants none of it, another drafter.
 
     Parameters
@@ -78,45 +78,13 @@ class LookupFirst:
     """
 
     def __init__(self, other: Drafter, max_n: int = 3, match: Match = "recent") -> None:
-        self.name = f"{other.name}+ngram"
-        self.context_length: int | None = other.context_length
-        self._other = other
+        super().__init__(other, PromptLookup.name)
         self._greedy, self._warm = (
             PromptLookup(max(max_n, sure), match, min_n=sure) for sure in (SURE_GREEDY, SURE_WARM)
         )
 
-    def prepare(self, context: Tokens) -> None:
-        """Let the other drafter read the prompt."""
-        self._other.prepare(context)
-
-    def propose(
-        self,
-        context: Tokens,
-        limit: int,
-        *,
-        sampling: Sampling,
-        noise: Noise,
-        end_tokens: frozenset[int],
-        go_on: GoOn = ALWAYS,
-    ) -> Draft:
-        """See `Drafter.propose`."""
-        draft = self._copied(np.asarray(context), limit, sampling.target_temperature, go_on)
-        if draft.tokens:
-            return draft
-        return self._other.propose(context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on)
-
-    def observe(self, tokens: Tokens, rows: Logits) -> None:
-        """See `LearnsFromRows.observe`."""
-        if isinstance(self._other, LearnsFromRows):
-            self._other.observe(tokens, rows)
-
-    def finished(self, output: Tokens) -> None:
-        """See `LearnsFromOutputs.finished`."""
-        if isinstance(self._other, LearnsFromOutputs):
-            self._other.finished(output)
-
-    def _copied(self, ids: NDArray[np.int64], limit: int, temperature: float, go_on: GoOn) -> Draft:
-        """What the lookup drafts; nothing where it is not sure, or the policy wants none of it."""
+    def _copied(self, context: Tokens, limit: int, sampling: Sampling, go_on: GoOn) -> Draft:
+        ids, temperature = np.asarray(context), sampling.target_temperature
         lookup = self._warm if temperature else self._greedy
         places = lookup.occurrences(ids)
         if not len(places):

@@ -7,18 +7,18 @@ joins a suffix automaton with EAGLE in the same way, by the length of the match.
 
 from __future__ import annotations
 
-from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
+from engine.drafters.base import Drafter
 from engine.drafters.combined import sure_of
+from engine.drafters.copy_first import CopyFirst
 from engine.drafters.suffix import SuffixDecoding
-from engine.lengths import ALWAYS, GoOn
-from engine.models.base import Logits
-from engine.sampling import Noise, Sampling
+from engine.lengths import GoOn
+from engine.sampling import Sampling
 from engine.values import Draft, Tokens
 
 __all__ = ["SuffixFirst"]
 
 
-class SuffixFirst:
+class SuffixFirst(CopyFirst):
     """Ask suffix decoding, and where its match is short, or the policy wants none of it, another drafter.
 
     Parameters
@@ -40,39 +40,19 @@ class SuffixFirst:
     """
 
     def __init__(self, other: Drafter, suffix: SuffixDecoding | None = None) -> None:
-        self._other = other
+        super().__init__(other, SuffixDecoding.name)
         self._suffix = suffix or SuffixDecoding()
-        self.name = f"{other.name}+{self._suffix.name}"
-        self.context_length: int | None = other.context_length
+
+    def _copied(self, context: Tokens, limit: int, sampling: Sampling, go_on: GoOn) -> Draft:
+        guess = self._suffix.guess(context, limit)
+        return self._suffix.draft(guess, limit, go_on) if guess.n_matched >= sure_of(sampling) else Draft()
 
     def prepare(self, context: Tokens) -> None:
         """Let both read the prompt."""
         self._suffix.prepare(context)
-        self._other.prepare(context)
-
-    def propose(
-        self,
-        context: Tokens,
-        limit: int,
-        *,
-        sampling: Sampling,
-        noise: Noise,
-        end_tokens: frozenset[int],
-        go_on: GoOn = ALWAYS,
-    ) -> Draft:
-        """See `Drafter.propose`."""
-        guess = self._suffix.guess(context, limit)
-        if guess.n_matched >= sure_of(sampling) and (draft := self._suffix.draft(guess, limit, go_on)).tokens:
-            return draft
-        return self._other.propose(context, limit, sampling=sampling, noise=noise, end_tokens=end_tokens, go_on=go_on)
-
-    def observe(self, tokens: Tokens, rows: Logits) -> None:
-        """See `LearnsFromRows.observe`."""
-        if isinstance(self._other, LearnsFromRows):
-            self._other.observe(tokens, rows)
+        super().prepare(context)
 
     def finished(self, output: Tokens) -> None:
-        """See `LearnsFromOutputs.finished`."""
+        """Tell both what was emitted."""
         self._suffix.finished(output)
-        if isinstance(self._other, LearnsFromOutputs):
-            self._other.finished(output)
+        super().finished(output)

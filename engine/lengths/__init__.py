@@ -1,7 +1,7 @@
 """How far to guess: one file per policy, the protocol in `base`, what a policy may look at in `prospect`."""
 
 from engine.lengths.adaptive import AdaptiveThreshold
-from engine.lengths.base import ALWAYS, MAX_DRAFT_LENGTH, Always, GoOn, LengthPolicy, NamedPolicy, Outcome
+from engine.lengths.base import ALWAYS, MAX_DRAFT_LENGTH, Always, GoOn, LengthPolicy, NamedPolicy, StepOutcome
 from engine.lengths.confident import Confident
 from engine.lengths.cost_aware import CostAware
 from engine.lengths.entropy import EntropyBound
@@ -24,7 +24,7 @@ __all__ = [
     "Heuristic",
     "LengthPolicy",
     "NamedPolicy",
-    "Outcome",
     "Prospect",
+    "StepOutcome",
     "spread",
 ]

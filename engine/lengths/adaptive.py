@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.lengths.base import NamedPolicy, Outcome, checked_length
+from engine.lengths.base import NamedPolicy, StepOutcome, checked_length
 from engine.lengths.prospect import Prospect
 from engine.lengths.threshold import checked_share
 
@@ -37,10 +37,10 @@ class AdaptiveThreshold(NamedPolicy):
     Examples
     --------
     >>> policy = AdaptiveThreshold(4, 0.6)
-    >>> policy.observe(Outcome(n_drafted=2, n_accepted=0)); round(policy.threshold, 6)
+    >>> policy.observe(StepOutcome(n_drafted=2, n_accepted=0)); round(policy.threshold, 6)
     0.601
     >>> for _ in range(9):
-    ...     policy.observe(Outcome(n_drafted=2, n_accepted=2))
+    ...     policy.observe(StepOutcome(n_drafted=2, n_accepted=2))
     >>> round(policy.threshold, 6)
     0.596
     """
@@ -58,10 +58,6 @@ class AdaptiveThreshold(NamedPolicy):
         self.threshold = checked_share("the first threshold", threshold)
         self._acceptance_rate = GOAL
 
-    def next_length(self) -> int:
-        """The most, always."""
-        return self.length
-
     def behind(self, prospect: Prospect, token: int) -> bool:
         """Whether the token was probable enough."""
         prob = prospect.prob(token)
@@ -70,7 +66,7 @@ class AdaptiveThreshold(NamedPolicy):
         self.reason = f"the draft gave its last token {prob:.2f}, and the threshold is at {self.threshold:.3f}"
         return False
 
-    def observe(self, outcome: Outcome) -> None:
+    def observe(self, outcome: StepOutcome) -> None:
         """See the class."""
         if not outcome.n_drafted:
             return

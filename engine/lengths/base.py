@@ -16,13 +16,22 @@ from typing import Protocol
 from engine.errors import SettingError
 from engine.lengths.prospect import Prospect
 
-__all__ = ["ALWAYS", "MAX_DRAFT_LENGTH", "Always", "GoOn", "LengthPolicy", "NamedPolicy", "Outcome", "checked_length"]
+__all__ = [
+    "ALWAYS",
+    "MAX_DRAFT_LENGTH",
+    "Always",
+    "GoOn",
+    "LengthPolicy",
+    "NamedPolicy",
+    "StepOutcome",
+    "checked_length",
+]
 
 MAX_DRAFT_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """How a step went.
 
     Attributes
@@ -36,7 +45,7 @@ class Outcome:
 
     Examples
     --------
-    >>> Outcome(4, 2).n_in_branch, Outcome(4, 2, kept_whole=True).n_in_branch
+    >>> StepOutcome(4, 2).n_in_branch, StepOutcome(4, 2, kept_whole=True).n_in_branch
     (4, 2)
     """
 
@@ -113,7 +122,7 @@ class LengthPolicy(GoOn, Protocol):
         """See `GoOn.behind`."""
         return True
 
-    def observe(self, outcome: Outcome) -> None:
+    def observe(self, outcome: StepOutcome) -> None:
         """Learn how the last step went."""
         return
 
@@ -130,12 +139,19 @@ class NamedPolicy(LengthPolicy, Protocol):
         Where it comes from.
     needs : str
         What it looks at.
+    length : int
+        The most tokens that it drafts.
     """
 
     name: str
     guarantee: str
     source: str
     needs: str
+    length: int
+
+    def next_length(self) -> int:
+        """The most, always."""
+        return self.length
 
 
 def checked_length(length: int) -> int:

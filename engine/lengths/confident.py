@@ -58,10 +58,6 @@ class Confident(NamedPolicy):
         self.length = checked_length(length)
         self.reason = "the drafter is not sure enough of a further guess" if length else ""
 
-    def next_length(self) -> int:
-        """The most, always."""
-        return self.length
-
     def before(self, prospect: Prospect) -> bool:
         """Whether its survival is enough."""
         least = FURTHER if prospect.n_before else FIRST

@@ -16,7 +16,7 @@ import math
 from collections import deque
 from statistics import median_low
 
-from engine.lengths.base import NamedPolicy, Outcome, checked_length
+from engine.lengths.base import NamedPolicy, StepOutcome, checked_length
 from engine.lengths.prospect import Prospect
 from engine.lengths.running import KEPT, MOST_LATE, Acceptance, Line
 
@@ -75,7 +75,7 @@ class CostAware(NamedPolicy):
     >>> lengths = []
     >>> for _ in range(12):
     ...     lengths.append(policy.next_length())
-    ...     policy.observe(Outcome(lengths[-1], 0, draft_seconds=0.3 * lengths[-1], verify_seconds=1.0))
+    ...     policy.observe(StepOutcome(lengths[-1], 0, draft_seconds=0.3 * lengths[-1], verify_seconds=1.0))
     >>> lengths
     [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     """
@@ -126,7 +126,7 @@ class CostAware(NamedPolicy):
         chance = prospect.survival * self._acceptance.at(min(n, self.length - 1))
         return self._pays(chance, self._seconds(n + 1) - self._seconds(n))
 
-    def observe(self, outcome: Outcome) -> None:
+    def observe(self, outcome: StepOutcome) -> None:
         """Learn chances and costs."""
         n_drafted = outcome.n_drafted
         plain = self._plain_seconds or 0.0
@@ -241,7 +241,7 @@ class _Asked:
         self.now = False
         self._weight = self._tokens = self._seconds = 0.0
 
-    def add(self, outcome: Outcome, expected_seconds: float) -> None:
+    def add(self, outcome: StepOutcome, expected_seconds: float) -> None:
         if self.now:
             usual = max(expected_seconds, self.mean_seconds if self._weight else 0.0)
             seconds = outcome.draft_seconds + outcome.verify_seconds

@@ -53,10 +53,6 @@ class EntropyBound(NamedPolicy):
         self.length = checked_length(length)
         self.least = checked_share("the entropy bound", least)
 
-    def next_length(self) -> int:
-        """The most, always."""
-        return self.length
-
     def before(self, prospect: Prospect) -> bool:
         """Whether the bound is high enough."""
         entropy = prospect.entropy

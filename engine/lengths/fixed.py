@@ -33,7 +33,3 @@ class FixedLength(NamedPolicy):
 
     def __init__(self, length: int = 4) -> None:
         self.length = checked_length(length)
-
-    def next_length(self) -> int:
-        """The fixed length."""
-        return self.length

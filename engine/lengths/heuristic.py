@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.lengths.base import NamedPolicy, Outcome, checked_length
+from engine.lengths.base import NamedPolicy, StepOutcome, checked_length
 
 __all__ = ["Heuristic"]
 
@@ -26,9 +26,9 @@ class Heuristic(NamedPolicy):
     Examples
     --------
     >>> policy = Heuristic(4)
-    >>> policy.observe(Outcome(n_drafted=4, n_accepted=1)); policy.next_length()
+    >>> policy.observe(StepOutcome(n_drafted=4, n_accepted=1)); policy.next_length()
     3
-    >>> policy.observe(Outcome(n_drafted=3, n_accepted=3)); policy.next_length()
+    >>> policy.observe(StepOutcome(n_drafted=3, n_accepted=3)); policy.next_length()
     4
     """
 
@@ -45,7 +45,7 @@ class Heuristic(NamedPolicy):
         """What the outcomes so far have made of it."""
         return self._next
 
-    def observe(self, outcome: Outcome) -> None:
+    def observe(self, outcome: StepOutcome) -> None:
         """See the class."""
         if outcome.n_drafted:
             kept_whole = outcome.n_accepted == outcome.n_in_branch

@@ -47,10 +47,6 @@ class ConfidenceThreshold(NamedPolicy):
         self.length = checked_length(length)
         self.threshold = checked_share("the confidence threshold", threshold)
 
-    def next_length(self) -> int:
-        """The most, always."""
-        return self.length
-
     def behind(self, prospect: Prospect, token: int) -> bool:
         """Whether the token was probable enough."""
         prob = prospect.prob(token)

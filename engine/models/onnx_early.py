@@ -1,92 +1,18 @@
-"""A compiled graph that ends behind its first layers, over the same file of weights.
+"""A compiled graph that ends behind its first layers.
 
-It is a part of the whole graph: its first nodes, the output norm moved forward, and the head.  The
-weights lie where they are and are read from there; the part itself is some kilobytes in the same folder.
+It is a part of the whole graph: its first nodes, the output norm moved forward, and the head.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
-from engine.errors import BackendError
-from engine.models.compiled import GRAPH
 from engine.models.onnx_graph import residual
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-    from onnxruntime import InferenceSession
 
-__all__ = ["EarlySessions", "early_graph", "written"]
-
-
-class EarlySessions:
-    """The sessions that end early, each opened when it is first asked for; threads may share them.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the whole graph is.
-    n_threads : int or None
-        See `open_session`.
-    """
-
-    def __init__(self, folder: Path, n_threads: int | None) -> None:
-        self._folder = folder
-        self._n_threads = n_threads
-        self._lock = Lock()
-        self._sessions: dict[int, InferenceSession] = {}
-
-    def session(self, n_layers: int) -> InferenceSession:
-        """The graph of the first `n_layers` layers, norm and head.
-
-        Raises
-        ------
-        BackendError
-            If it cannot be written or loaded.
-        """
-        from engine.models.onnx_session import open_session
-
-        with self._lock:
-            if n_layers not in self._sessions:
-                path = written(
-                    self._folder,
-                    f"first-{n_layers}.onnx",
-                    f"of the first {n_layers} layers",
-                    lambda whole: early_graph(whole, n_layers),
-                )
-                self._sessions[n_layers] = open_session(path, n_threads=self._n_threads)
-            return self._sessions[n_layers]
-
-
-def written(folder: Path, name: str, what: str, part_of: Callable[[ModelProto], ModelProto]) -> Path:
-    """The path of a graph that is made of the whole one, written now if it is not there.
-
-    Raises
-    ------
-    BackendError
-        If it cannot be written; the message says that it is the graph `what`.
-    """
-    import onnx
-
-    path = folder / name
-    if path.is_file():
-        return path
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        whole = onnx.load(folder / GRAPH, load_external_data=False)
-        part.write_bytes(part_of(whole).SerializeToString())
-        os.replace(part, path)
-    except OSError as failure:
-        raise BackendError(
-            f"the graph {what} cannot be kept in {folder}: {failure}; make room there, or use --backend numpy"
-        ) from failure
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+__all__ = ["early_graph"]
 
 
 def early_graph(whole: ModelProto, n_layers: int) -> ModelProto:

@@ -8,10 +8,9 @@ from engine.models.base import Progress
 from engine.models.compiled import GRAPH, graph_folder
 from engine.models.gguf import GGUFFile
 from engine.models.onnx_backend import OnnxTransformer
-from engine.models.onnx_early import EarlySessions
 from engine.models.onnx_graph import why_not
+from engine.models.onnx_parts import PartSessions
 from engine.models.onnx_session import Compiled, open_session
-from engine.models.onnx_tree import TreeSession
 from engine.models.rope import frequencies
 from engine.models.row_check import rows_are_exact
 from engine.models.threads import n_session_threads
@@ -49,7 +48,7 @@ def load_compiled(
     if "rope_freqs.weight" in file.tensors:
         factors = file.tensor("rope_freqs.weight", architecture.rope.n_dims // 2)
     series = frequencies(architecture.rope, factors)
-    compiled = Compiled(session, series, EarlySessions(folder, n_threads), TreeSession(folder, n_threads))
+    compiled = Compiled(session, series, PartSessions(folder, n_threads))
     model = OnnxTransformer(architecture, compiled, name=name)
     model.exact_rows = rows_are_exact(model, folder, n_threads)
     return model

@@ -22,8 +22,7 @@ from engine.models.rope import turns
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
 
-    from engine.models.onnx_early import EarlySessions
-    from engine.models.onnx_tree import TreeSession
+    from engine.models.onnx_parts import PartSessions
 
 __all__ = ["Buffers", "Compiled", "open_session"]
 
@@ -74,16 +73,13 @@ class Compiled:
     session : InferenceSession
     frequencies : array, shape (n_dims / 2,)
         Radians per position of each rotating pair.
-    early : EarlySessions
-        The same graph, ending earlier.
-    tree : TreeSession
-        The same graph, for trees.
+    parts : PartSessions
+        The same graph, ending earlier or for trees.
     """
 
     session: InferenceSession
     frequencies: NDArray[np.float64]
-    early: EarlySessions
-    tree: TreeSession
+    parts: PartSessions
 
 
 class Buffers:
@@ -109,8 +105,8 @@ class Buffers:
         host: Buffers | None = None,
         for_trees: bool = False,
     ) -> None:
-        whole = compiled.tree.open() if for_trees else compiled.session
-        self._session = compiled.early.session(n_layers) if n_layers else whole
+        whole = compiled.parts.tree() if for_trees else compiled.session
+        self._session = compiled.parts.early(n_layers) if n_layers else whole
         self._n_layers = n_layers or architecture.n_layers
         self._host = host
         self._frequencies = compiled.frequencies

@@ -2,65 +2,25 @@
 
 A token of a tree stands at the position of its depth and sees the context and those that it follows, while
 its keys and values lie behind the context in the order of the tokens.  `GroupQueryAttention` takes both as inputs,
-`position_ids` and `attention_bias`, which plain decoding does without: so this is a graph of its own, some kilobytes
-beside the whole one, opened when a tree first comes.
+`position_ids` and `attention_bias`, which plain decoding does without: so this is a graph of its own.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.models.onnx_early import written
 from engine.tree import branch, depths
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-    from onnxruntime import InferenceSession
 
-__all__ = ["TreeSession", "places_and_mask", "tree_graph"]
+__all__ = ["places_and_mask", "tree_graph"]
 
-TREE_GRAPH = "tree.onnx"
 UNSEEN = np.float32(-1e30)
 """Added to the score of a token that is not seen: its share becomes 0."""
-
-
-class TreeSession:
-    """The session for trees, opened when it is first asked for; threads may share it.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the whole graph is.
-    n_threads : int or None
-        See `open_session`.
-    """
-
-    def __init__(self, folder: Path, n_threads: int | None) -> None:
-        self._folder = folder
-        self._n_threads = n_threads
-        self._lock = Lock()
-        self._session: InferenceSession | None = None
-
-    def open(self) -> InferenceSession:
-        """The session.
-
-        Raises
-        ------
-        BackendError
-            If it cannot be written or loaded.
-        """
-        from engine.models.onnx_session import open_session
-
-        with self._lock:
-            if self._session is None:
-                path = written(self._folder, TREE_GRAPH, "of trees", tree_graph)
-                self._session = open_session(path, n_threads=self._n_threads)
-            return self._session
 
 
 def tree_graph(whole: ModelProto) -> ModelProto:

@@ -12,10 +12,8 @@ from dashboard.html_file import html_file
 from engine import Finished, RunSpec, RunStore, Started, Step, Tally, build
 from engine.explain import explain
 from engine.values import Decision, Drafted
-from tests.dashboard.test_browser import browser, page, tokens_of
+from tests.dashboard.browser import tokens_of
 from tests.engine.sample_events import sample_events
-
-__all__ = ["browser", "page"]
 
 HOSTILE = "</script><script>globalThis.ran = 1</script><!-- \u2028\u2029 <img src=x onerror='globalThis.ran = 1'> & ]]>"
 LIVE = "document.querySelector('.live')"

@@ -15,7 +15,7 @@ from engine.lab.cases import CASES, CHAIN_RULES
 from engine.lab.lossless import lossless
 from engine.lab.small_pair import SmallPair
 from engine.policies import POLICIES
-from engine.rules import PARAMETERS
+from engine.rules import RULE_PARAMETERS
 
 LOSSLESS, TRACE, RACE, CHECK = "Lossless?", "Same trace, every rule", "Policies race", "Statistical check"
 
@@ -124,7 +124,7 @@ def test_every_rule_and_its_parameters_can_be_chosen():
         app.selectbox(key="lossless_rule").set_value(rule).run()
         assert not app.exception
         assert bars(app)["trouble"] == ""
-        assert all(app.slider(key=f"lossless_{name}") for name in PARAMETERS.get(rule, ()))
+        assert all(app.slider(key=f"lossless_{name}") for name in RULE_PARAMETERS.get(rule, ()))
 
 
 def test_tokens_and_draft_length_can_be_chosen():

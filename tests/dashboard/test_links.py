@@ -253,10 +253,13 @@ def test_a_link_to_a_run_that_is_not_here_says_so(run):
         ({"seed": "1.5"}, "seed is '1.5'"),
         ({"draft_length": "99"}, "draft_length is '99'; the sidebar goes from 0 to 32"),
         ({"temperature": "nan", "agreement": "[x](http://example.org)"}, "agreement is '[x](http://example.org)'"),
+        ({"rule": "zzz"}, "rule is 'zzz'; choose exact, block, "),
+        ({"length_policy": ""}, "length_policy is ''; choose confident, fixed, "),
+        ({"target": "foo"}, "target is 'foo'; choose markov or noisy"),
     ],
 )
 @pytest.mark.parametrize("page", [opened, compare_page])
-def test_numbers_of_an_address_beyond_their_bounds_are_told_and_not_taken(page, given, words):
+def test_what_no_widget_has_of_an_address_is_told_and_not_taken(page, given, words):
     app = page(**given, draft_ms="3")
     assert not app.exception
     assert plain(words) in app.error[0].value

@@ -9,9 +9,9 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.controls import PROBE
 from dashboard.runner import MOST_ACTIVE, registry
-from engine import RunSpec, RunStore, build, policies
-from engine.policies import POLICIES
-from engine.rules import PARAMETERS, RULES
+from engine import RunSpec, RunStore, build
+from engine.policies import POLICIES, POLICY_PARAMETERS
+from engine.rules import RULE_PARAMETERS, RULES
 
 SCRIPT = str(Path(__file__).parents[2] / "dashboard" / "pages.py")
 
@@ -166,8 +166,8 @@ def test_a_rule_shows_its_own_settings_and_no_others(rule):
     app = opened()
     app.selectbox(key="rule").set_value(rule).run()
     shown = {slider.key for slider in app.slider}
-    settings = {name for names in PARAMETERS.values() for name in names}
-    assert shown & settings == set(PARAMETERS.get(rule, ()))
+    settings = {name for names in RULE_PARAMETERS.values() for name in names}
+    assert shown & settings == set(RULE_PARAMETERS.get(rule, ()))
     assert bool(app.warning) != RULES[rule](RunSpec()).lossless
 
 
@@ -176,8 +176,8 @@ def test_a_length_policy_shows_what_it_does_and_its_own_settings(policy):
     app = opened()
     app.selectbox(key="length_policy").set_value(policy).run()
     shown = {slider.key for slider in app.slider}
-    settings = {name for names in policies.PARAMETERS.values() for name in names}
-    assert shown & settings == set(policies.PARAMETERS.get(policy, ()))
+    settings = {name for names in POLICY_PARAMETERS.values() for name in names}
+    assert shown & settings == set(POLICY_PARAMETERS.get(policy, ()))
     assert POLICIES[policy](RunSpec()).guarantee in [caption.value for caption in app.caption]
     app.button(key="go").click().run()
     assert run_of(app).spec.length_policy == policy

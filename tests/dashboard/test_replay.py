@@ -5,11 +5,9 @@ import re
 import pytest
 
 from engine import RunSpec, RunStore, Step, Tally, build
-from tests.dashboard.test_browser import LIVE, TOKENS, browser, page, server, start, tokens_of, wait_for_state
+from tests.dashboard.browser import LIVE, TOKENS, start, tokens_of, wait_for_state
 from tests.engine.models.tiny_files import Tiny
 from tests.engine.models.tiny_files import write as write_model
-
-__all__ = ["browser", "page", "server"]
 
 pytestmark = pytest.mark.browser
 

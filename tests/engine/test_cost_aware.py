@@ -10,7 +10,7 @@ import pytest
 from engine.build import build
 from engine.decode import decode
 from engine.drafters import ModelDrafter
-from engine.lengths import CostAware, FixedLength, Outcome, Prospect
+from engine.lengths import CostAware, FixedLength, Prospect, StepOutcome
 from engine.models.callable import CallableModel
 from engine.models.simulated import SimulatedClock
 from engine.sampling import Sampling
@@ -64,7 +64,7 @@ def outcomes(policy, alpha, c, *, n_tokens, v=lambda n_rows: 1.0, seed=0):
         n_kept = 0
         while n_kept < n and rng.random() < alpha:
             n_kept += 1
-        policy.observe(Outcome(n, n_kept, draft_seconds=c * n, verify_seconds=v(n + 1)))
+        policy.observe(StepOutcome(n, n_kept, draft_seconds=c * n, verify_seconds=v(n + 1)))
         lengths.append(n)
         emitted, seconds = emitted + n_kept + 1, seconds + c * n + v(n + 1)
     return emitted / seconds, lengths
@@ -130,7 +130,7 @@ def test_calls_that_are_late_now_and_then_do_not_mislead_it(alpha, c, v, times):
                 due * float(rng.lognormal(0, 0.125)) * (times if rng.random() < 0.02 else 1)
                 for due in (c * n, 1 + v * n)
             )
-            policy.observe(Outcome(n, n_kept, drafting, verifying))
+            policy.observe(StepOutcome(n, n_kept, drafting, verifying))
             emitted, seconds = emitted + n_kept + 1, seconds + drafting + verifying
         return emitted / seconds
 
@@ -148,7 +148,7 @@ def speed_beside_a_late_call(alpha, c, step, part, *, times, seed):
             n_kept += 1
         due = {"drafting": c * n, "verifying": 1.0}
         took = due | ({part: times * due[part]} if index == step else {})
-        policy.observe(Outcome(n, n_kept, took["drafting"], took["verifying"]))
+        policy.observe(StepOutcome(n, n_kept, took["drafting"], took["verifying"]))
         emitted, seconds = emitted + n_kept + 1, seconds + sum(due.values())
         if emitted >= 1000:
             break
@@ -174,7 +174,7 @@ def test_one_late_call_does_not_silence_a_drafter_that_knows_its_chances():
             n += 1
         lengths.append(n)
         kept = min(n, (0, 1, 2, 0, 1)[step % 5])
-        policy.observe(Outcome(n, kept, 0.06 * n, (1 + 0.1 * n) * (25 if step == 40 else 1)))
+        policy.observe(StepOutcome(n, kept, 0.06 * n, (1 + 0.1 * n) * (25 if step == 40 else 1)))
     assert lengths[40]
     assert np.mean([n > 0 for n in lengths[41:]]) > 0.9
 
@@ -203,7 +203,7 @@ def test_the_note_of_a_plain_step_gives_numbers_by_which_drafting_does_not_pay(a
             n_kept += 1
         late = 10 if rng.random() < 0.02 else 1
         drafting = c * max(n, int(known and limit > 0)) * rng.lognormvariate(0, 0.2)
-        policy.observe(Outcome(n, n_kept, drafting, late * rng.lognormvariate(0, 0.2)))
+        policy.observe(StepOutcome(n, n_kept, drafting, late * rng.lognormvariate(0, 0.2)))
     assert n_notes or alpha > c + 0.2
 
 
@@ -222,7 +222,7 @@ def test_it_finds_out_when_speculation_starts_to_pay_and_when_it_stops():
         for _ in range(n_steps):
             lengths.append(policy.next_length())
             n_kept = next((place for place in range(lengths[-1]) if rng.random() >= alpha), lengths[-1])
-            policy.observe(Outcome(lengths[-1], n_kept, draft_seconds=0.1 * lengths[-1], verify_seconds=1.0))
+            policy.observe(StepOutcome(lengths[-1], n_kept, draft_seconds=0.1 * lengths[-1], verify_seconds=1.0))
         return lengths
 
     assert np.mean(steps_at(0.02, 300)[100:]) < 0.3
@@ -270,7 +270,7 @@ def test_a_drafter_that_knows_its_chances_drafts_as_far_as_each_pays():
             if n < limit and not policy.behind(Prospect(n - 1, survival=survival), 0):
                 break
         drafted.append(n)
-        policy.observe(Outcome(n, n if sure else 0, draft_seconds=0.1 * max(n, 1), verify_seconds=1 + 0.3 * n))
+        policy.observe(StepOutcome(n, n if sure else 0, draft_seconds=0.1 * max(n, 1), verify_seconds=1 + 0.3 * n))
     assert set(drafted[200::2]) == {6}
     assert np.mean(drafted[201::2]) < 0.2
 
@@ -280,8 +280,8 @@ def test_it_says_why_it_drafts_nothing():
     assert policy.next_length() == 0
     assert "first steps" in policy.reason
     while (n := policy.next_length()) == 0:
-        policy.observe(Outcome(n, 0, draft_seconds=0.5 * n, verify_seconds=1.0))
-    policy.observe(Outcome(n, 0, draft_seconds=0.5, verify_seconds=1.0))
+        policy.observe(StepOutcome(n, 0, draft_seconds=0.5 * n, verify_seconds=1.0))
+    policy.observe(StepOutcome(n, 0, draft_seconds=0.5, verify_seconds=1.0))
     assert (n, policy.next_length()) == (1, 0)
     assert "does not pay now: a guess costs 0.5 s beside the 1 s of a plain step" in policy.reason
 
@@ -292,7 +292,7 @@ def test_calls_that_take_no_time_do_no_harm(seconds):
     for _ in range(50):
         n = policy.next_length()
         assert 0 <= n <= 4
-        policy.observe(Outcome(n, 0, draft_seconds=seconds * n, verify_seconds=seconds))
+        policy.observe(StepOutcome(n, 0, draft_seconds=seconds * n, verify_seconds=seconds))
     assert math.isfinite(policy._account)
 
 

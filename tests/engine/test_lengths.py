@@ -17,11 +17,11 @@ from engine.lengths import (
     EntropyBound,
     Heuristic,
     LengthPolicy,
-    Outcome,
     Prospect,
+    StepOutcome,
     spread,
 )
-from engine.policies import PARAMETERS, POLICIES
+from engine.policies import POLICIES, POLICY_PARAMETERS
 from engine.sampling import Dense, OneHot, Sampling
 from engine.spec import RunSpec
 from engine.values import Finished, Step
@@ -76,7 +76,7 @@ def test_nothing_of_vocabulary_size_is_worked_out_for_a_policy_that_does_not_ask
         policy = POLICIES[name](RunSpec())
         policy.before(prospect)
         policy.behind(prospect, 0)
-        policy.observe(Outcome(1, 1))
+        policy.observe(StepOutcome(1, 1))
 
 
 def test_a_law_is_worked_out_once():
@@ -137,10 +137,10 @@ def test_the_heuristic_stays_between_1_and_the_draft_length():
     lengths = []
     for n_accepted in (0, 0, 0, 0, 0, 1, 3, 5, 0):
         n = policy.next_length()
-        policy.observe(Outcome(n, min(n, n_accepted)))
+        policy.observe(StepOutcome(n, min(n, n_accepted)))
         lengths.append(policy.next_length())
     assert lengths == [4, 3, 2, 1, 1, 3, 5, 5, 4]
-    policy.observe(Outcome(0, 0))
+    policy.observe(StepOutcome(0, 0))
     assert policy.next_length() == 4
 
 
@@ -151,7 +151,7 @@ def test_the_adaptive_threshold_follows_its_paper():
     for _ in range(200):
         n_drafted = int(rng.integers(0, 5))
         n_accepted = int(rng.integers(0, n_drafted + 1)) if rng.random() < 0.5 else n_drafted
-        policy.observe(Outcome(n_drafted, n_accepted))
+        policy.observe(StepOutcome(n_drafted, n_accepted))
         if n_drafted:
             rate = 0.5 * rate + 0.5 * n_accepted / n_drafted
             if rate < 0.9:
@@ -171,7 +171,7 @@ def test_every_policy_says_what_it_does_where_it_comes_from_and_what_it_needs(na
     assert ">>>" in type(policy).__doc__
 
 
-@pytest.mark.parametrize("name", sorted({name for names in PARAMETERS.values() for name in names}))
+@pytest.mark.parametrize("name", sorted({name for names in POLICY_PARAMETERS.values() for name in names}))
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
 def test_a_parameter_out_of_range_is_refused_in_words(name, value):
     words = name.replace("start", "first").replace("_", " ")
@@ -202,4 +202,6 @@ def test_the_docs_name_every_policy_and_its_parameters():
     docs = (Path(__file__).parents[2] / "docs" / "length-policies.md").read_text(encoding="utf-8")
     for name in POLICIES:
         (row,) = (line for line in docs.splitlines() if line.startswith(f"| `{name}`"))
-        assert all(f"`{parameter}` {getattr(RunSpec(), parameter):g}" in row for parameter in PARAMETERS.get(name, ()))
+        assert all(
+            f"`{parameter}` {getattr(RunSpec(), parameter):g}" in row for parameter in POLICY_PARAMETERS.get(name, ())
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.acceptance import AcceptanceRule
-from engine.rules import PARAMETERS, RULES
+from engine.rules import RULE_PARAMETERS, RULES
 from engine.spec import RunSpec
 
 DEFAULT = RunSpec()
@@ -38,7 +38,7 @@ TERMS = {
 
 def test_parameters_are_settings_of_a_run_and_reach_the_rule():
     names = [field.name for field in fields(RunSpec)]
-    for rule, parameters in PARAMETERS.items():
+    for rule, parameters in RULE_PARAMETERS.items():
         for parameter in parameters:
             assert parameter in names
             other = RULES[rule](replace(DEFAULT, **{parameter: 0.25}))
@@ -55,10 +55,10 @@ def test_row_of_the_documentation_is_true(name):
     rule, (_, lossless, _, _, needs, parameters, source) = RULES[name](DEFAULT), ROWS[name]
     assert (lossless == "yes") == rule.lossless
     assert needs.startswith(rule.needs)
-    for parameter in PARAMETERS.get(name, ()):
+    for parameter in RULE_PARAMETERS.get(name, ()):
         assert f"`{parameter}`" in parameters
         assert f" {getattr(DEFAULT, parameter):g}" in parameters
-    assert bool(parameters) == (name in PARAMETERS)
+    assert bool(parameters) == (name in RULE_PARAMETERS)
     if name != "naive":
         assert set(re.findall(r"\d{4}\.\d{5}", rule.source)) - {"2211.17192"} <= set(
             re.findall(r"\d{4}\.\d{5}", source)

@@ -1,71 +1,27 @@
-"""Runs that draft trees: the loop, its bookkeeping, what is kept of them, and what a file may say of one."""
+"""Runs that draft trees: the loop, its bookkeeping, and what a policy learns of them."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection, TreeDistinct, TreeIndependent, TreeMatch
 from engine.build import build
-from engine.cli.explain import explained
-from engine.cli.paint import painted
 from engine.decode import decode
-from engine.drafters import ModelDrafter, NoDraft, TreeDrafter
-from engine.errors import RunFileError, SettingError
+from engine.drafters import ModelDrafter, TreeDrafter
+from engine.errors import SettingError
 from engine.event_json import event_from_json, event_to_json
 from engine.explain import explain
-from engine.export import tokens_csv
-from engine.lengths import CostAware, FixedLength, Heuristic, Outcome
+from engine.lengths import CostAware, FixedLength, Heuristic, StepOutcome
 from engine.metrics import measure
 from engine.models.markov import load_markov
-from engine.sampling import OneHot, Sampling
+from engine.sampling import OneHot
 from engine.spec import RunSpec
-from engine.step_checks import check_guess, check_step
-from engine.tree import branch, chain, children, depths, leaves
-from engine.values import Decision, Draft, Drafted, Finished, Step
-from tests.engine.toys import Pieces, Proposing, TickingClock, letters, random_model, script_model
-
-PLAIN, GREEDY = Sampling(temperature=1), Sampling(temperature=0)
-RULES = {rule.name: rule for rule in (TreeIndependent(), TreeDistinct(), TreeMatch())}
-PROMPTS = ("The draft model", "A token is accepted when the", "Speculative decoding", "the target judges, and the")
-KEPT = ("accepted", "rejected", "bonus", "plain")
-
-
-def random_run(number, **settings):
-    rng = np.random.default_rng(number)
-    loaded = load_markov(agreement=float(rng.choice([-0.5, 0.0, 0.5])))
-    words = loaded.tokenizer
-    rule = list(RULES.values())[number % 3]
-    drafter = TreeDrafter(
-        loaded.partner,
-        loaded.model.vocab_size,
-        children=rng.choice(["independent", "distinct", "best"]),
-        width=int(rng.integers(1, 6)),
-        n_nodes=int(rng.integers(1, 33)),
-    )
-    return decode(
-        loaded.model,
-        drafter,
-        words.encode(PROMPTS[number % 4]),
-        **{
-            "rule": rule,
-            "lengths": FixedLength(int(rng.integers(1, 7))),
-            "sampling": [GREEDY, Sampling(0.7), PLAIN, Sampling(1.3, 40, 0.95)][rng.integers(4)],
-            "max_tokens": int(rng.choice([1, 2, 3, 7, 20, 40])),
-            "stop": ["the"] if rng.random() < 0.2 else (),
-            "end_tokens": words.end_tokens | frozenset(words.encode(" of") if rng.random() < 0.3 else ()),
-            "tokenizer": words,
-            "seed": number,
-            "clock": TickingClock(),
-            **settings,
-        },
-    )
-
-
-def steps_of(events):
-    return [event for event in events if isinstance(event, Step)]
+from engine.step_checks import check_step
+from engine.tree import chain, depths
+from engine.values import Draft, Finished, Step
+from tests.engine.toys import Proposing, letters, random_model
+from tests.engine.tree_runs import GREEDY, KEPT, PROMPTS, RULES, one_step, random_run, steps_of, tree
 
 
 @pytest.mark.parametrize("chunk", range(5))
@@ -161,22 +117,6 @@ def test_a_tree_of_width_1_gives_the_tokens_of_the_exact_rule(rule):
 # ---- one step, by hand ----
 
 
-def tree(text, parents):
-    tokens = tuple(letters(text))
-    return Draft(tokens, tuple(map(OneHot, tokens)), parents=parents)
-
-
-def one_step(draft, says, *, max_tokens=9, **settings):
-    """The guess and the fate of one step, at temperature 0, of a target that says `says`."""
-    target = script_model(letters(says))
-    events = decode(
-        target, Proposing(draft), [0], rule=TreeMatch(), sampling=GREEDY, max_tokens=max_tokens, tokenizer=Pieces(),
-        **{"lengths": FixedLength(8), **settings},
-    )  # fmt: skip
-    _, guess, step, *_ = events
-    return guess, step
-
-
 def test_the_kept_branch_is_emitted_and_the_others_say_why_not():
     guess, step = one_step(tree("xabycd", (-1, -1, 1, 1, 2, 2)), "abdz")
     assert (guess.parents, guess.texts) == ((-1, -1, 1, 1, 2, 2), ("x", "a", "b", "y", "c", "d"))
@@ -221,7 +161,7 @@ def test_a_policy_does_not_take_the_end_of_a_short_branch_for_a_refusal():
     """The way ends with a bonus behind one of two siblings; behind the other one three more were drafted."""
     short, full, refused = Heuristic(6), Heuristic(6), Heuristic(6)
     for policy, says in ((short, "xz"), (full, "abcdz"), (refused, "abz")):
-        policy.observe(Outcome(6, 0))
+        policy.observe(StepOutcome(6, 0))
         assert policy.next_length() == 5
         one_step(tree("xabcd", (-1, -1, 1, 2, 3)), says, lengths=policy, end_tokens=frozenset(letters("z")))
     assert (short.next_length(), full.next_length(), refused.next_length()) == (6, 6, 4)
@@ -254,7 +194,7 @@ def test_what_a_short_branch_did_not_hold_was_not_refused_to_a_policy_that_weigh
     policy = CostAware(4)
     for _ in range(40):
         n = policy.next_length()
-        policy.observe(Outcome(n, min(n, 1), 0.1 * n, 1.0, kept_whole or n < 2))
+        policy.observe(StepOutcome(n, min(n, 1), 0.1 * n, 1.0, kept_whole or n < 2))
     assert policy.next_length() == longest
 
 
@@ -325,169 +265,3 @@ def test_where_no_tree_can_be_a_chain_is_drafted(settings):
 
 
 # ---- what is kept of a run ----
-
-
-def test_csv_has_the_parent_of_every_drafted_token():
-    header, *rows = tokens_csv("a1", list(random_run(7, max_tokens=20)))
-    place = header.rstrip().split(",").index("parent")
-    assert {row.rstrip().rsplit(",", 2)[1] for row in rows} > {"-1"}
-    assert place == len(header.split(",")) - 2
-
-
-def fate(*rows):
-    """A step from (outcome, draft_token, target_token, parent)."""
-    decisions = tuple(
-        Decision(place, outcome, drafted, given, accepted=outcome == "accepted", parent=parent)
-        for place, (outcome, drafted, given, parent) in enumerate(rows)
-    )
-    return Step(0, 1, decisions, (), 0.0, 0.5, 0.0, 0.75)
-
-
-GOOD = (("declined", 1, None, -1), ("accepted", 2, 2, -1), ("rejected", 3, 4, 1), ("unreached", 5, None, 0))
-
-
-def test_a_good_way_through_a_tree_is_taken():
-    check_step(fate(*GOOD))
-    check_step(fate(("accepted", 2, 2, -1), ("unreached", 3, None, -1), ("bonus", None, 9, 0)))
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("declined", 1, None, None), ("bonus", None, 2, None)], "a declined token, and its draft is no tree"),
-        ([("accepted", 1, 1, None), ("bonus", None, 2, 0)], "has a parent"),
-        ([("accepted", 1, 1, -1), ("unreached", 3, None, None)], "a token of it has no parent"),
-        ([("accepted", 1, 1, -1), ("unreached", 3, None, 1)], "is no tree"),
-        ([("accepted", 1, 1, -1), ("unreached", 3, None, -2)], "is no tree"),
-        ([("rejected", 1, 2, -1), ("unreached", 3, None, -1)], "went another way"),
-        ([("unreached", 1, None, -1), ("accepted", 3, 3, -1), ("bonus", None, 2, 1)], "went another way"),
-        ([("declined", 1, None, -1), ("declined", 3, None, -1)], "went another way"),
-        ([("accepted", 1, 1, -1), ("declined", 3, None, -1), ("bonus", None, 2, 0)], "not on its way"),
-        ([("accepted", 1, 1, -1)], "does not end its way"),
-        ([("accepted", 1, 1, -1), ("bonus", None, 2, -1)], "does not end its way"),
-        ([("rejected", 1, 2, -1), ("bonus", None, 2, 0)], "does not end its way"),
-    ],
-)
-def test_a_file_cannot_say_what_could_not_be(rows, message):
-    with pytest.raises(RunFileError, match=message):
-        check_step(fate(*rows))
-
-
-@pytest.mark.parametrize("parents", [(), (-1,), (0, 0), (-1, -2), (-1, 1)])
-def test_a_guess_of_a_file_must_be_a_tree(parents):
-    with pytest.raises(RunFileError, match="is no tree"):
-        check_guess(Drafted(0, 9, (4, 5), ("a", "b"), 0.5, parents=parents))
-
-
-def test_a_chain_is_stored_as_it_always_was():
-    events = [json.loads(event_to_json(event)) for event in build(RunSpec(prompt="The draft", max_tokens=9)).events()]
-    assert not [event for event in events if "parent" in json.dumps(event)]
-
-
-# ---- shapes ----
-
-
-def test_shapes_agree_with_each_other():
-    rng = np.random.default_rng(0)
-    for _ in range(100):
-        links = tuple(int(rng.integers(-1, place)) for place in range(int(rng.integers(1, 12))))
-        assert [len(branch(links, place)) for place in range(len(links))] == depths(links)
-        below = children(links)
-        assert sorted(place for places in below for place in places) == list(range(len(links)))
-        assert leaves(links) == [place for place in range(len(links)) if not below[place + 1]]
-        assert all(branch(links, place)[:-1] == branch(links, links[place]) for place in range(len(links)))
-
-
-def test_no_draft_has_no_depth():
-    assert (Draft().depth, Draft().links) == (0, ())
-    loaded = load_markov()
-    *_, step, _ = decode(loaded.model, NoDraft(), loaded.tokenizer.encode("The draft"), max_tokens=1)
-    assert (step.depth, step.parents) == (0, None)
-
-
-# ---- in a terminal ----
-
-
-def test_a_terminal_shows_what_was_judged():
-    _, step = one_step(tree("xabycd", (-1, -1, 1, 1, 2, 2)), "abdz")
-    shown = painted(step.decisions)
-    assert "y" not in shown
-    assert [shown.index(letter) for letter in "xabcdz"] == sorted(shown.index(letter) for letter in "xabcdz")
-
-
-def test_a_step_in_a_terminal_names_the_guesses_that_nobody_judged_in_one_line():
-    _, step = one_step(tree("xabycd", (-1, -1, 1, 1, 2, 2)), "abdz")
-    text = explained(explain(step, rule="tree-match"))
-    assert "1. “x” declined\n" in text
-    assert "3. “b” accepted, behind 2\n" in text
-    assert "7. “z” bonus, behind 6\n" in text
-    assert "on branches of the tree that were not gone down, so that nobody judged them (1):\n   4 “y”" in text
-
-
-# ---- evidence ----
-
-
-@pytest.mark.parametrize("rule", ["tree-independent", "tree-distinct"])
-def test_evidence_of_a_tree_is_recomputed_from_the_models(rule):
-    """Target, draft and what all refused siblings leave, at the place where the target's own token stands."""
-    spec = RunSpec(prompt=PROMPTS[0], max_tokens=120, rule=rule, tree_width=3, temperature=1.0, probe=8, seed=2)
-    loaded = load_markov()
-    context = loaded.tokenizer.encode(spec.prompt)
-    n_residuals = 0
-    for step in steps_of(build(spec).events()):
-        choice = step.evidence.choice
-        decision = step.decisions[choice.position]
-        parent = -1 if decision.parent is None else decision.parent
-        way = [step.decisions[place].draft_token for place in branch(step.parents, parent)]
-        target, guess = (np.exp(model.logits([*context, *way])[0]) for model in (loaded.model, loaded.partner))
-        left, drawn_from = target.copy(), guess.copy()
-        refused = [
-            other.draft_token
-            for other in step.decisions
-            if decision.outcome == "rejected" and other.parent == decision.parent
-        ]
-        for token in refused:
-            left = np.maximum(left - drawn_from, 0)
-            left /= left.sum()
-            if rule == "tree-distinct":
-                drawn_from[token] = 0
-                drawn_from /= drawn_from.sum()
-        for row in choice.alternatives:
-            assert row.target_prob == pytest.approx(target[row.token], abs=1e-9)
-            if refused:
-                assert row.draft_prob == pytest.approx(guess[row.token], abs=1e-9)
-                assert row.residual_prob == pytest.approx(left[row.token], abs=1e-9)
-                n_residuals += 1
-        if refused:
-            assert {row.token for row in choice.alternatives} >= set(refused)
-            assert choice.drawn_from == "residual"
-            assert choice.drawn_prob == pytest.approx(left[decision.target_token], abs=1e-9)
-        context.extend(step.emitted)
-    assert n_residuals > 50
-
-
-def test_evidence_of_matching_strikes_all_refused_siblings_out_of_the_residual():
-    spec = RunSpec(prompt=PROMPTS[0], max_tokens=120, rule="tree-match", tree_width=3, temperature=1.0, probe=8, seed=2)
-    model = load_markov().model
-    context = load_markov().tokenizer.encode(spec.prompt)
-    n_several = 0
-    for step in steps_of(build(spec).events()):
-        choice = step.evidence.choice
-        assert {found.exact for found in step.evidence.positions} <= {None}  # the exact rule judges chains
-        decision = step.decisions[choice.position]
-        if decision.outcome == "rejected":
-            way = [step.decisions[place].draft_token for place in branch(step.parents, decision.parent)]
-            left = np.exp(model.logits([*context, *way])[0])
-            siblings = [
-                d.draft_token for d in step.decisions if d.draft_token is not None and d.parent == decision.parent
-            ]
-            left[siblings] = 0
-            left /= left.sum()
-            n_several += len(siblings) > 1
-            assert {row.token for row in choice.alternatives} >= set(siblings)
-            for row in choice.alternatives:
-                assert row.residual_prob == pytest.approx(left[row.token], abs=1e-9)
-            assert choice.residual_others == pytest.approx(1 - left[[r.token for r in choice.alternatives]].sum())
-            assert choice.drawn_from == "target"
-        context.extend(step.emitted)
-    assert n_several > 10
