@@ -3,6 +3,7 @@
 The script of the pages is in `pages.py`; the routes beside it carry the live data.
 """
 
+import gc
 from pathlib import Path
 
 import numpy  # noqa: F401 - heavy packages are loaded here, before any thread could load them half
@@ -10,5 +11,7 @@ import pandas  # noqa: F401
 import streamlit as st
 
 from dashboard.routes import routes
+
+gc.freeze()  # what is loaded now stays: looking through it for garbage takes longer than the work of many a click
 
 app = st.App(Path(__file__).with_name("pages.py"), routes=routes)

@@ -5,8 +5,9 @@ of an answer depends on what is new and not on the length of the run. Every entr
 JSON once, when it is added. The figures in an answer are the engine's (`engine.metrics`), and so
 are the words that explain a step, which is told on demand (`engine.explain`).
 
-For a replay the log also keeps the figures after every step. They are read on their own, so that
-the increments of a run that goes on stay small.
+For a replay the log also tells the figures after every step. They are counted from the steps when somebody
+asks, so that a run that is only looked at costs nothing for them, and read on their own, so that the
+increments of a run that goes on stay small.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from engine.values import Decision, Drafted, Event, Finished, Started, Step
 __all__ = ["EventLog", "State"]
 
 State = Literal["starting", "prefill", "running", "paused", "finished"]
+ENTRY = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 POINT = tuple(field.name for field in fields(Point))
 MOST_ENTRIES = 2000
 """Entries in one answer: a reader that comes late catches up in several."""
@@ -51,8 +53,9 @@ class EventLog:
         self._lock = Lock()
         self._entries: list[str] = []
         self._steps: dict[int, Step] = {}
-        self._course: list[str] = []  # the figures after so many steps
         self._tally = Tally()
+        self._course: list[str] = []  # the figures after so many steps, as far as somebody has asked
+        self._course_tally = Tally()  # stands where the course ends
         self._started: Started | None = None
         self._reason: str | None = None
         self._error = ""
@@ -64,7 +67,6 @@ class EventLog:
             match event:
                 case Started():
                     self._started = event
-                    self._keep_figures()
                     self._append("prompt", event.prompt_text)
                 case Drafted():
                     self._append("draft", event.index, event.tokens, event.texts, event.note, event.parents)
@@ -73,7 +75,6 @@ class EventLog:
                     if self._replayed:
                         self._steps[event.index] = event
                     self._append("step", event.index, decisions, event.note, _wire_point(self._tally.point()))
-                    self._keep_figures()
                 case Finished():
                     self._reason, self._error = event.reason, event.error
                     self.state = "finished"
@@ -128,18 +129,22 @@ class EventLog:
         draft position. Row 0 stands before the first step.
         """
         with self._lock:
-            end = min(len(self._course), cursor + MOST_ENTRIES)
+            states = self._states()
+            end = min(len(states), cursor + MOST_ENTRIES)
+            for event in states[len(self._course) : end]:
+                self._course_tally.add(event)
+                self._course.append(_wire_row(self._course_tally.figures()))
             names = {"figures": FIGURES, "positions": POSITIONS}
-            head = {"from": cursor, "more": end < len(self._course), "names": names}
+            head = {"from": cursor, "more": end < len(states), "names": names}
             rows = ",".join(self._course[cursor:end])
         return f'{json.dumps(head, separators=(",", ":"))[:-1]},"rows":[{rows}]}}'
 
-    def _keep_figures(self) -> None:
-        if self._replayed:
-            self._course.append(_wire_row(self._tally.figures()))
+    def _states(self) -> list[Started | Step]:
+        """What led to the state after no step, after one, and so on."""
+        return [self._started, *self._steps.values()] if self._replayed and self._started else []
 
     def _append(self, *entry: Any) -> None:
-        self._entries.append(json.dumps(entry, separators=(",", ":"), ensure_ascii=False))
+        self._entries.append(ENTRY.encode(entry))
 
 
 def _wire_decision(decision: Decision) -> list[Any]:

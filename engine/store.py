@@ -151,7 +151,8 @@ class RunStore:
 
     def _all(self, *, brief: bool = False) -> list[tuple[str, StoredRun | None]]:
         with opened(self.path) as connection:
-            return [(row.id, if_readable(connection, row, self.path)) for row in rows(connection, brief=brief)]
+            found = rows(connection, brief=brief)
+            return [(row.id, if_readable(connection, row, self.path, brief=brief)) for row in found]
 
     def get(self, run_id: str, *, exact: bool = False) -> StoredRun:
         """The run of that id, or whose id alone begins with it.

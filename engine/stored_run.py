@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -176,10 +177,14 @@ def settled(connection: sqlite3.Connection, row: Row, store: Path) -> Row:
     return replace(row, state="interrupted", record=record)
 
 
-def if_readable(connection: sqlite3.Connection, row: Row, store: Path) -> StoredRun | None:
-    """The run of a row; None if the row is damaged or from a newer version."""
+def if_readable(connection: sqlite3.Connection, row: Row, store: Path, *, brief: bool = False) -> StoredRun | None:
+    """The run of a row; None if the row is damaged or from a newer version.
+
+    A `brief` row that says what it said before is not taken apart again: its run is the one of the last list.
+    """
     try:
-        return stored_run(settled(connection, row, store))
+        now = settled(connection, row, store)
+        return _listed_run(now) if brief and now is row else stored_run(now)
     except StoreError:
         return None
 
@@ -205,3 +210,6 @@ def stored_run(row: Row) -> StoredRun:
             f"or delete it: `python -m engine runs delete {row.id}`"
         ) from failure
     return StoredRun(row.id, row.created_at, row.state, spec, kept, record, tuple(tags), row.note)
+
+
+_listed_run = lru_cache(maxsize=4096)(stored_run)

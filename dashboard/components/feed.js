@@ -59,7 +59,9 @@ class Feed {
     }
     this.asking = false;
     for (const view of this.watchers) view.received();
-    if (this.watchers.size && !this.complete) this.timer = setTimeout(() => this.ask(), pause);
+    if (!this.watchers.size || this.complete) return;
+    if (pause) this.timer = setTimeout(() => this.ask(), pause);
+    else this.ask(); // before what has come is drawn, so that the server works meanwhile
   }
 
   async read(answer) {

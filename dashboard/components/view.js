@@ -107,13 +107,13 @@ class View {
     const entries = this.feed?.entries ?? [];
     const wanted = this.player.entries();
     if (this.shown > wanted) this.goBack(wanted);
-    const ended = this.feed?.complete;
+    const ended = this.feed?.latest?.state === 'finished'; // though more of it may be on its way
     const farBehind = ended || wanted - this.shown > FAR_BEHIND;
     const until = performance.now() + (ended ? ENDED_FRAME_MS : farBehind ? FAR_BEHIND_FRAME_MS : FRAME_MS);
     const before = this.shown;
     while (this.shown < wanted && performance.now() < until) {
       this.putBack(wanted);
-      if (this.shown < wanted) this.enter(this.shown, entries[this.shown++]);
+      if (this.shown < wanted) this.enter(this.shown, entries[this.shown++], this.shown < wanted);
     }
     const behind = this.shown < wanted;
     const moved = this.live.dataset.shown !== String(this.shown);
@@ -131,7 +131,7 @@ class View {
     }
     if (this.shown > before) globalThis.__draftscopeProbe?.(this.shown, this.feed.latest);
     if (behind) return this.requestFrame();
-    if (this.feed?.latest) this.drawCharts(figures);
+    if (this.feed?.latest && !this.feed.latest.more) this.drawCharts(figures);
   }
 
   // The step that is shown, counted from 0 as the engine does: the latest whose fate is drawn; -1 before the first.
@@ -139,8 +139,10 @@ class View {
     return this.feed ? this.feed.timeline.stepsIn(this.shown) - 1 : -1;
   }
 
-  enter(entry, [kind, ...rest]) {
+  // `followed`: the next entry is entered at once. What follows a guess is its fate, so the guess need not be drawn.
+  enter(entry, [kind, ...rest], followed) {
     if (kind === 'prompt') this.stream.showPrompt(entry, ...rest);
+    else if (kind === 'draft' && followed) this.stream.fillStep(entry, rest[0], []);
     else if (kind === 'draft') this.stream.showGuess(entry, ...rest);
     else {
       const [step, decisions, note, point] = rest;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 
 import streamlit as st
@@ -12,6 +13,7 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
 from dashboard.frames import runs_frame
+from dashboard.stored_log import stored_log
 from dashboard.views.deleted import deleted_list, undo_bar
 from dashboard.views.exports import export_menu
 from dashboard.views.failures import where_drafts_fail
@@ -104,6 +106,8 @@ def _one(run: StoredRun) -> None:
     live_view(run.id, mode="review", finished=True, key="saved_view")
     if run.state != "running":
         where_drafts_fail(run.id, key="saved")
+        with suppress(DraftscopeError):  # of which the view tells, which asks for the same
+            stored_log(run.id)  # read while the browser makes room for the view
 
 
 def _table(runs: Sequence[StoredRun]) -> list[StoredRun]:

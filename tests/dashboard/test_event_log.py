@@ -1,10 +1,12 @@
 """The log of a run as the page reads it."""
 
 import json
+import random
 from dataclasses import fields, replace
 
 import pytest
 
+from dashboard import event_log
 from dashboard.event_log import MOST_ENTRIES, EventLog
 from engine import Drafted, Figures, RunSpec, Started, Step, Tally, build
 
@@ -161,6 +163,37 @@ def test_the_figures_after_every_step_are_those_of_the_events_up_to_it():
             for name, value in ((name, getattr(figures, name)) for name in names)
         }
         assert row[-1] == [[wire(getattr(position, name)) for name in positions] for position in figures.per_position]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_figures_of_a_step_are_the_same_in_whichever_order_and_whenever_they_are_asked_for(seed, monkeypatch):
+    whole, events = filled_log(max_tokens=80, seed=3)
+    rows = json.loads(whole.figures_since(0))["rows"]
+    monkeypatch.setattr(event_log, "MOST_ENTRIES", 3)
+    rng, log = random.Random(seed), EventLog()
+    for number, event in enumerate(events, 1):
+        log.add(event)
+        known = sum(isinstance(one, Started | Step) for one in events[:number])
+        cursor = rng.randrange(known + 2)
+        if rng.random() < 0.3 or event is events[-1]:
+            answer = json.loads(log.figures_since(cursor))
+            assert answer["rows"] == rows[:known][cursor : cursor + 3]
+            assert answer["more"] == (cursor + 3 < known)
+    for cursor in rng.sample(range(len(rows)), len(rows)):
+        assert json.loads(log.figures_since(cursor))["rows"] == rows[cursor : cursor + 3]
+
+
+def test_figures_are_counted_when_they_are_asked_for_and_each_row_once(monkeypatch):
+    asked = []
+    counted = Tally.figures
+    monkeypatch.setattr(Tally, "figures", lambda tally: asked.append(tally) or counted(tally))
+    log, events = filled_log(max_tokens=40, seed=3)
+    assert asked == []
+    log.since(0)
+    assert len(asked) == 1
+    for _ in range(2):
+        log.figures_since(0)
+    assert len(asked) == 1 + sum(isinstance(event, Started | Step) for event in events)
 
 
 def test_the_figures_of_steps_are_read_in_bounded_answers():

@@ -247,6 +247,19 @@ def test_a_list_of_runs_parses_no_event_and_leaves_the_long_parts_out(store, mon
         assert (brief.spec, brief.versions, brief.created_at) == (whole.spec, whole.versions, whole.created_at)
 
 
+def test_a_list_takes_a_row_apart_again_only_when_it_says_something_new(store, monkeypatch):
+    first, second = (write(store, EVENTS) for _ in range(2))
+    before = {run.id: run for run in store.listing()[0]}
+    read = []
+    whole = RunSpec.from_json
+    monkeypatch.setattr(RunSpec, "from_json", lambda text: read.append(text) or whole(text))
+    store.label(second, tags=["kept"])
+    after = {run.id: run for run in store.listing()[0]}
+    assert len(read) == 1
+    assert after[first] is before[first]
+    assert after[second].tags == ("kept",)
+
+
 def test_a_list_names_what_it_cannot_read_and_has_runs_under_way(store):
     spoilt = write(store, EVENTS)
     with closing(sqlite3.connect(store.path)) as connection:
