@@ -12,6 +12,6 @@ import streamlit as st
 
 from dashboard.routes import routes
 
-gc.freeze()  # what is loaded now stays: looking through it for garbage takes longer than the work of many a click
+gc.freeze()  # what is loaded now stays: a search for garbage in it takes tens of milliseconds each time
 
 app = st.App(Path(__file__).with_name("pages.py"), routes=routes)
