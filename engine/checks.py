@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.tree import children_of
@@ -43,9 +45,10 @@ def checked_draft(draft: Draft, limit: int, drafter: Drafter, vocab_size: int, e
             )
         if not draft.laws[place].prob(token) > 0:
             raise DraftError(f"the drafter {drafter.name} proposed the id {token}, to which its own law gives nothing")
-        if token in end_tokens or draft.links[place] in behind:
-            if draft.parents is None:
+        if draft.parents is None:
+            if token in end_tokens:
                 return draft.cut(place + 1)
+        elif token in end_tokens or draft.parents[place] in behind:
             behind.add(place)
     return _without(draft, {place for place in behind if draft.links[place] in behind})
 
@@ -82,12 +85,14 @@ def _without(draft: Draft, dropped: set[int]) -> Draft:
     )
 
 
-def checked_rows(logits: Logits, n_rows: int, target: Model) -> Logits:
+def checked_rows(logits: Logits, n_rows: int, target: Model) -> NDArray[np.intp]:
+    """The place of the largest logit of each row, shape (n_rows,); the lowest place on a tie."""
     if logits.shape != (n_rows, target.vocab_size):
         raise ForwardError(f"{target.name} gave rows of shape {logits.shape}; expected {(n_rows, target.vocab_size)}")
-    if not np.isfinite(logits.max(axis=-1)).all():  # NaN and +inf show in the maximum, and so does a row all -inf
+    best: NDArray[np.intp] = logits.argmax(axis=-1)  # where NaN is, or +inf; or -inf in a row that has no other
+    if not all(math.isfinite(row[place]) for row, place in zip(logits, best, strict=True)):
         raise ForwardError(f"{target.name} gave logits that are not numbers (NaN or infinite)")
-    return logits
+    return best
 
 
 def check_rule(rule: AcceptanceRule, draft: Draft, drafter: Drafter) -> None:

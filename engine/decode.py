@@ -208,6 +208,7 @@ def _events(
     place = PREFILL
     reason: FinishReason | None = None
     error = ""
+    observer = drafter if isinstance(drafter, LearnsFromRows) else None
     try:
         if len(context) > 1:
             target.logits(context[:-1])
@@ -245,17 +246,17 @@ def _events(
                 logits = target.logits([*context, *draft.tokens], n_rows)
             else:
                 logits = tree_rows(target, context, draft.tokens, draft.parents)
-            logits = checked_rows(logits, n_rows, target)
+            best = checked_rows(logits, n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
-            rows = Rows(logits, sampling, partial(draft.before, context))
+            rows = Rows(logits, sampling, partial(draft.before, context), best)
             verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
             check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed
             kept_whole = verdict.deciding is None
             lengths.observe(StepOutcome(draft.depth, verdict.n_accepted, draft_seconds, verify_seconds, kept_whole))
-            if isinstance(drafter, LearnsFromRows):
-                drafter.observe([context[-1], *draft.tokens], logits)
+            if observer is not None:
+                observer.observe([context[-1], *draft.tokens], logits)
             evidence, probe_seconds = None, 0.0
             if probe:
                 overhead_seconds += watch.lap()

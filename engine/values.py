@@ -100,7 +100,7 @@ class Draft:
     @property
     def depth(self) -> int:
         """How many tokens may be kept at most."""
-        return max(depths(self.links), default=0)
+        return len(self.tokens) if self.parents is None else max(depths(self.parents), default=0)
 
 
 @dataclass(frozen=True, slots=True)

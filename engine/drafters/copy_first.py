@@ -28,6 +28,7 @@ class CopyFirst(ABC):
         self.name = f"{other.name}+{kind}"
         self.context_length: int | None = other.context_length
         self._other = other
+        self._observer = other if isinstance(other, LearnsFromRows) else None
 
     @abstractmethod
     def _copied(self, context: Tokens, limit: int, sampling: Sampling, go_on: GoOn) -> Draft:
@@ -55,8 +56,8 @@ class CopyFirst(ABC):
 
     def observe(self, tokens: Tokens, rows: Logits) -> None:
         """See `LearnsFromRows.observe`."""
-        if isinstance(self._other, LearnsFromRows):
-            self._other.observe(tokens, rows)
+        if self._observer is not None:
+            self._observer.observe(tokens, rows)
 
     def finished(self, output: Tokens) -> None:
         """See `LearnsFromOutputs.finished`."""

@@ -22,6 +22,7 @@ __all__ = ["CompiledHead", "Graphs", "compile_head"]
 
 Array = NDArray[np.float32]
 
+KEPT_INPUTS = 33  # tokens that a step may add: their arrays are bound once for each number of tokens
 FIRST_ROOM = 256  # tokens that the cache has room for to begin with; doubles when it runs out
 
 
@@ -88,21 +89,26 @@ class CompiledHead:
         self._seqlens, self._total = np.zeros(1, np.int32), np.zeros((), np.int32)
         given, embedding, x, self._state, self._guess = (np.empty((1, 1, weights.width), np.float32) for _ in range(5))
         self._places = np.empty((1, 1, graphs.n_candidates), np.int64)
-        self._given, self._embedding, self._x = given, embedding, x  # of a further depth
+        self._rows = np.empty((graphs.n_candidates, weights.width), np.float32)  # head rows of the candidates
+        self._given, self._embedding = given, embedding  # of a further depth
+        self._inputs: dict[int, _Input] = {}  # of depth 0, by the number of tokens
         self._further = _Bound(graphs.further, {"given": given, "embeddings": embedding}, {"x": x})
         self._layer = _Bound(
             graphs.layer,
             {"x": x, "seqlens_k": self._seqlens, "total": self._total},
             {"state": self._state, "guess": self._guess, "places": self._places},
         )
+        self._x = self._layer.take("x", x)
 
     def read(self, start: int, features: Array, embeddings: Array) -> Guess:
         """See `HeadNetwork.read`."""
-        given, x = features.reshape(1, len(features), -1), np.empty((1, *embeddings.shape), np.float32)
-        _Bound(self._graphs.first, {"given": given, "embeddings": embeddings[None]}, {"x": x}).run()
-        self._layer.take("x", x)
-        guess = self._run(start + len(features))
-        self._layer.take("x", self._x)
+        n_tokens = len(features)
+        at_first = self._inputs.get(n_tokens) or _Input(self._graphs.first, features.shape)
+        if n_tokens <= KEPT_INPUTS:
+            self._inputs[n_tokens] = at_first
+        self._layer.bind("x", at_first.run(features, embeddings))
+        guess = self._run(start + n_tokens)
+        self._layer.bind("x", self._x)
         return guess
 
     def go_on(self, place: int, state: Array, embedding: Array) -> Guess:
@@ -117,7 +123,8 @@ class CompiledHead:
         self._total[()] = stop
         self._layer.run()
         places = np.sort(self._places[0, 0])
-        return Guess(self._state[0, 0].copy(), self._weights.tokens[places], self._head[places] @ self._guess[0, 0])
+        self._head.take(places, axis=0, out=self._rows, mode="clip")  # the default mode copies twice
+        return Guess(self._state[0, 0].copy(), self._weights.tokens[places], self._rows @ self._guess[0, 0])
 
     def _reserve(self, n_tokens: int) -> None:
         if n_tokens <= self._room:
@@ -156,8 +163,31 @@ class _Bound:
         array = np.ascontiguousarray(array)
         value = OrtValue.ortvalue_from_numpy(array)
         self._alive[name] = (array, value)
-        self._binding.bind_ortvalue_input(name, value)
+        self.bind(name, value)
         return value
+
+    def bind(self, name: str, value: OrtValue) -> None:
+        """Read from a value whose array the caller keeps alive."""
+        self._binding.bind_ortvalue_input(name, value)
 
     def in_place(self, past: str, present: str, array: NDArray[Any]) -> None:
         self._binding.bind_ortvalue_output(present, self.take(past, array))
+
+
+class _Input:
+    """The graph of depth 0 for one number of tokens; `shape` is that of their features, (n, D, W)."""
+
+    def __init__(self, session: InferenceSession, shape: tuple[int, ...]) -> None:
+        from onnxruntime import OrtValue
+
+        n_tokens, n_taps, width = shape
+        self._given = np.empty((1, n_tokens, n_taps * width), np.float32)
+        self._embeddings, self._x = (np.empty((1, n_tokens, width), np.float32) for _ in range(2))
+        self._bound = _Bound(session, {"given": self._given, "embeddings": self._embeddings}, {"x": self._x})
+        self._value = OrtValue.ortvalue_from_numpy(self._x)
+
+    def run(self, features: Array, embeddings: Array) -> OrtValue:
+        """The layer's input, good until the next call."""
+        self._given[0], self._embeddings[0] = features.reshape(len(features), -1), embeddings
+        self._bound.run()
+        return self._value

@@ -1,13 +1,12 @@
 """Random numbers keyed by (seed, position, purpose), and tokens drawn with them.
 
-Those of a draft are keyed by its step as well. They come from numpy's counter-based Philox, after
+Those of a draft are keyed by its step as well. They come from the counter-based Philox of
 Salmon et al., *Parallel Random Numbers: As Easy as 1, 2, 3* (SC 2011); no stream is shared, so a
 draw does not depend on what happened before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from numbers import Integral
@@ -17,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import SettingError
-from engine.sampling.law_kinds import Law
+from engine.sampling import philox
+from engine.sampling.law_kinds import Law, OneHot
 
 __all__ = ["Noise", "Purpose"]
 
@@ -75,11 +75,12 @@ class Noise:
 
     def uniform(self, position: int, purpose: Purpose, place: int = 0) -> float:
         """The number for the token at absolute `position` (prompt included); in a tree, for one place of that depth."""
-        return float(self._generator(position, purpose, place).random())
+        return philox.uniform(int(self.seed), self._counter(position, purpose, place))
 
     def uniforms(self, n: int, position: int, purpose: Purpose, place: int = 0) -> NDArray[np.float64]:
         """As many numbers as asked for, the first of them that of `uniform`; shape (n,)."""
-        return self._generator(position, purpose, place).random(n)
+        counter = (0, *self._counter(position, purpose, place))
+        return np.random.Generator(np.random.Philox(key=self.seed, counter=counter)).random(n)
 
     def in_step(self, position: int, purpose: Purpose) -> int:
         """What tells the numbers of different steps for one position apart: the token's place in its step."""
@@ -87,8 +88,9 @@ class Noise:
 
     def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
         """A token drawn from `law` with the number for that position, purpose and place."""
+        if isinstance(law, OneHot):  # needs no number
+            return law.token
         return law.draw(self.uniform(position, purpose, place))
 
-    def _generator(self, position: int, purpose: Purpose, place: int) -> np.random.Generator:
-        counter: Sequence[int] = (0, position, int(purpose), self.in_step(position, purpose) + place * PLACES)
-        return np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
+    def _counter(self, position: int, purpose: Purpose, place: int) -> tuple[int, int, int]:
+        return int(position), int(purpose), int(self.in_step(position, purpose) + place * PLACES)

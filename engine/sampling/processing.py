@@ -78,17 +78,23 @@ def law_of_scores(scores: NDArray[np.floating], sampling: Sampling) -> Law:
     [0.625, 0.375, 0.0]
     """
     if sampling.greedy:
-        return OneHot(int(np.argmax(scores)))
+        return OneHot(int(scores.argmax()))
     if scores.dtype != np.float32 or not IN_FLOAT32[0] <= sampling.temperature <= IN_FLOAT32[1]:
         scores = scores.astype(np.float64)
-    if 0 < sampling.top_k < len(scores):  # goes with min-p in either order
-        kth = np.partition(scores, -sampling.top_k)[-sampling.top_k]
-        scores = np.where(scores >= kth, scores, -np.inf)
+    n_tokens, kept = len(scores), None
+    if 0 < sampling.top_k < n_tokens:  # goes with min-p in either order
+        kept = np.flatnonzero(scores >= np.partition(scores, -sampling.top_k)[-sampling.top_k])
+        scores = scores[kept]
     weights = _weights(scores, sampling)
     if sampling.min_p > 0:
         weights = np.where(weights >= sampling.min_p * float(weights.max()), weights, 0)
     probs = weights.astype(np.float64, copy=False)
-    probs /= probs.sum()
+    if kept is None:
+        probs /= probs.sum()
+    else:
+        few, probs = probs, np.zeros(n_tokens)
+        probs[kept] = few
+        probs[kept] = few / probs.sum()  # of the whole row: the order of a sum decides its last bits
     if sampling.top_p < 1:
         probs = _nucleus(probs, sampling.top_p)
     return Dense(probs)
@@ -99,7 +105,9 @@ def _weights(scores: NDArray[np.floating], sampling: Sampling) -> NDArray[np.flo
     if sampling.arithmetic == "integer":
         return integer.exponentials(scores, sampling.temperature)
     with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
-        scores = (scores - scores.max()) / sampling.temperature
+        scores = scores - scores.max()
+        if sampling.temperature != 1:
+            scores = scores / sampling.temperature
     weights: NDArray[np.floating] = np.exp(scores)
     return weights
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.sampling.law_kinds import Law
+from engine.sampling.law_kinds import Law, OneHot
 from engine.sampling.penalties import penalised
 from engine.sampling.processing import law_of_scores, log_probability
 from engine.sampling.settings import Sampling
@@ -26,6 +27,8 @@ class Rows:
     before : callable, optional
         Gives the ids that stand before row i: the context, and the drafted tokens on the way to it
         (`engine.values.Draft.before`). Needed where a penalty is set.
+    best : array of int, shape (n,), optional
+        The argmax of each row, where it is known already.
     """
 
     def __init__(
@@ -33,18 +36,25 @@ class Rows:
         logits: NDArray[np.floating],
         sampling: Sampling,
         before: Callable[[int], Sequence[int]] | None = None,
+        best: NDArray[np.intp] | None = None,
     ) -> None:
         self._logits = logits
         self._sampling = sampling
         self._before = before
+        self._best = best if sampling.greedy and not sampling.penalises else None
         self._scores: dict[int, NDArray[np.floating]] = {}
         self._laws: dict[int, Law] = {}
 
     def law(self, index: int) -> Law:
         """The processed law at position `index` of the step."""
         if index not in self._laws:
-            self._laws[index] = law_of_scores(self.scores(index), self._sampling)
+            self._laws[index] = self._law(index)
         return self._laws[index]
+
+    def _law(self, index: int) -> Law:
+        if self._best is not None:
+            return OneHot(int(self._best[index]))
+        return law_of_scores(self.scores(index), self._sampling)
 
     def scores(self, index: int) -> NDArray[np.floating]:
         """The logits with the penalties applied, shape (vocab,): at temperature 0 the best one is taken."""
@@ -70,6 +80,7 @@ class Rows:
         if not self._sampling.greedy:
             return None
         row = self.scores(index)
-        best_other = max(row[:token].max(initial=-np.inf), row[token + 1 :].max(initial=-np.inf))
-        lead = float(row[token]) - float(best_other)
-        return lead if np.isfinite(lead) else None
+        others = (part for part in (row[:token], row[token + 1 :]) if len(part))
+        best_other = max((float(part[part.argmax()]) for part in others), default=-math.inf)
+        lead = float(row[token]) - best_other
+        return lead if math.isfinite(lead) else None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SettingError
-from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law
+from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law, philox
 from tests.engine.oracle import BELOW_ONE, preimages, slow_law
 
 INF = math.inf
@@ -42,6 +42,19 @@ def test_top_k_comes_before_top_p():
 
 def test_top_k_keeps_all_that_tie_with_the_kth():
     assert probs([1, 3, 2, 2, 0, 2], temperature=1, top_k=2).nonzero()[0].tolist() == [1, 2, 3, 5]
+
+
+@pytest.mark.parametrize("arithmetic", ["float", "integer"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_top_k_is_bit_for_bit_the_softmax_of_a_row_without_the_others(kind, arithmetic):
+    """Only the kept scores are exponentiated; the law is that of a row in which the others are banned."""
+    rng = np.random.default_rng(6)
+    for size, top_k, temperature in ((5000, 40, 0.7), (5000, 1, 1.0), (4097, 999, 1.3)):
+        scores = rng.normal(0, 4, size).astype(kind)
+        banned = np.where(scores >= np.sort(scores)[-top_k], scores, -np.inf).astype(kind)
+        settings = {"temperature": temperature, "min_p": 0.01, "arithmetic": arithmetic}
+        found, expected = law(scores, Sampling(top_k=top_k, **settings)), law(banned, Sampling(**settings))
+        assert np.array_equal(found.probs, expected.probs)
 
 
 def test_top_k_of_all_or_more_tokens_keeps_every_token():
@@ -196,6 +209,15 @@ def test_margin_is_the_lead_of_the_emitted_token_at_temperature_0_only():
     assert Rows(np.zeros((1, 1)), Sampling(temperature=0)).margin(0, 0) is None
 
 
+def test_places_of_the_best_logits_are_used_only_where_they_are_those_of_the_law():
+    logits, best = np.array([[0.0, 2.0, 1.0], [3.0, 3.0, 1.0]]), np.array([1, 0])
+    given = Rows(logits, Sampling(temperature=0), best=best)
+    assert [given.law(index) for index in range(2)] == [OneHot(1), OneHot(0)]
+    penalised = Rows(logits, Sampling(temperature=0, presence_penalty=2), lambda index: [1], best)
+    assert penalised.law(0) == OneHot(2)
+    assert isinstance(Rows(logits, Sampling(temperature=1), best=best).law(0), Dense)
+
+
 def test_noise_is_keyed_by_seed_position_and_purpose():
     keys = [(seed, place, purpose) for seed in (0, 1, 2**64 - 1) for place in range(300) for purpose in Purpose]
     draws = [Noise(seed).uniform(place, purpose) for seed, place, purpose in keys]
@@ -219,6 +241,16 @@ def test_noise_of_a_tree_is_keyed_by_the_place_as_well():
 def test_noise_is_the_same_on_every_machine_and_version():
     """A seed is part of every export, so the numbers behind it must not change."""
     assert Noise(7).uniform(12, Purpose.ACCEPT) == 0.38655922579667834
+
+
+def test_numbers_are_those_of_numpys_philox():
+    """Whole numbers of Python and numpy's generator: the same bits, at both ends of every word too."""
+    ends, rng = (0, 1, 2**32, 2**63, 2**64 - 1), np.random.default_rng(5)
+    keys = [(key, (end, other, end)) for key in ends for end in ends for other in ends]
+    keys += [(key, (b, c, d)) for key, b, c, d in rng.integers(0, 2**64, (200, 4), np.uint64).tolist()]
+    for key, counter in keys:
+        words = np.array([0, *counter], np.uint64)
+        assert philox.uniform(key, counter) == np.random.Generator(np.random.Philox(key=key, counter=words)).random()
 
 
 def test_neighbouring_keys_are_not_correlated():
