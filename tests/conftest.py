@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from engine.errors import DownloadError
 from engine.folders import HOME_VARIABLE
 from engine.models.base import LoadedModel
 
 HOME = os.environ.get(HOME_VARIABLE)
+THE_PAGE = "tests/dashboard/"
+
+
+class FilesAndThePage(LoadFileScheduling):
+    """Files are kept whole, so that their fixtures are built once; servers and browsers never run side by side."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return THE_PAGE if nodeid.startswith(THE_PAGE) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """With `--dist=loadfile` a process takes one file after another, and one process all files of the page."""
+    return FilesAndThePage(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

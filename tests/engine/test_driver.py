@@ -234,7 +234,7 @@ def test_prompt_that_cannot_be_used_is_refused_before_the_run(prompt, message):
 @pytest.mark.parametrize(
     "settings",
     [{"max_tokens": 0}, {"max_tokens": 2.5}, {"seed": -1}, {"stop": [""], "tokenizer": Pieces()}, {"stop": ["a"]}],
-    ids=str,
+    ids=" and ".join,
 )
 def test_setting_that_cannot_be_used_is_refused_before_the_run(settings):
     with pytest.raises(SettingError):
