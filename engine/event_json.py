@@ -131,20 +131,22 @@ def _built(kind: type[Any], data: object) -> Any:
     """A value of the dataclass `kind`; lists become tuples."""
     if not isinstance(data, Mapping):
         raise StoreError(f"{_named(kind)} must be a JSON object; this is a {type(data).__name__}")
-    checks = CHECKS[kind]
-    unknown = [name for name in data if name not in checks]
-    if unknown:
-        raise StoreError(
-            f"{_named(kind)} has no field {unknown[0]!r} here; "
-            "it may come from a newer version of Draftscope: update it to read this run"
-        )
-    missing = [name for name in REQUIRED[kind] if name not in data]
+    fields_of_kind, values = FIELDS[kind], {}
+    for name, item in data.items():
+        if name not in fields_of_kind:
+            raise StoreError(
+                f"{_named(kind)} has no field {name!r} here; "
+                "it may come from a newer version of Draftscope: update it to read this run"
+            )
+        inner, fits = fields_of_kind[name]
+        if isinstance(item, list | dict):
+            item = _read(inner, item)
+        if not fits(item):
+            raise StoreError(f"the field {name!r} of {_named(kind)} is {item!r}; the stored run is damaged")
+        values[name] = item
+    missing = [name for name in REQUIRED[kind] if name not in values]
     if missing:
         raise StoreError(f"{_named(kind)} lacks its field {missing[0]!r}; the stored run is damaged")
-    values = {name: _read(INNER[kind].get(name), item) for name, item in data.items()}
-    for name, item in values.items():
-        if not checks[name](item):
-            raise StoreError(f"the field {name!r} of {_named(kind)} is {item!r}; the stored run is damaged")
     return kind(**values)
 
 
@@ -152,11 +154,11 @@ def _named(kind: type[Any]) -> str:
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def _read(inner: type[Any] | None, item: Any) -> Any:
+def _read(inner: type[Any] | None, item: list[Any] | dict[str, Any]) -> Any:
     """A field's value; `inner` is the dataclass that it is, or holds, if any."""
     if isinstance(item, list):
         return tuple(item if inner is None else [_built(inner, part) for part in item])
-    return item if inner is None or item is None or type(item) is not dict else _built(inner, item)
+    return item if inner is None else _built(inner, item)
 
 
 def _inner(hint: Any) -> type[Any] | None:
@@ -190,14 +192,9 @@ def _kinds(hint: Any) -> tuple[type[Any], ...]:
 
 HINTS = {kind: get_type_hints(kind) for kind in (*NAMES, Decision, *EVIDENCE)}
 
-CHECKS: dict[type[Any], dict[str, Check]] = {
-    kind: {name: _check(hint) for name, hint in hints.items()} for kind, hints in HINTS.items()
+FIELDS: dict[type[Any], dict[str, tuple[type[Any] | None, Check]]] = {
+    kind: {name: (_inner(hint), _check(hint)) for name, hint in hints.items()} for kind, hints in HINTS.items()
 }
-"""Per class and field, what a value must be; `bool` is no number here."""
-
-INNER = {
-    kind: {name: inner for name, hint in hints.items() if (inner := _inner(hint))} for kind, hints in HINTS.items()
-}
-"""Per class and field, the dataclass that it is or holds."""
-REQUIRED = {kind: [field.name for field in fields(kind) if field.default is MISSING] for kind in CHECKS}
+"""Per class and field, the dataclass that it is or holds, and whether a value fits; `bool` is no number here."""
+REQUIRED = {kind: [field.name for field in fields(kind) if field.default is MISSING] for kind in FIELDS}
 """Per class, the fields that have no default."""
