@@ -2,8 +2,9 @@
 
 Fills a run store in a temporary folder with many runs and a long one, then measures, in processor and in
 wall-clock seconds: listing them, reading the long one, and what the page does with it. `--page` measures the
-same in a real browser: from the address to the table, and from a click to the whole run shown. That needs the
-extra `test` (playwright) and a Chromium at /usr/bin/chromium.
+same in a real browser: from the address to the table (which loads the whole page), from a click on History in
+the page to the table, and from a click on a run to all of it shown. That needs the extra `test` (playwright)
+and a Chromium at /usr/bin/chromium.
 """
 
 from __future__ import annotations
@@ -123,6 +124,14 @@ def _measure_page(home: str) -> None:
                 page.goto(f"http://127.0.0.1:{port}/history")
                 table.wait_for(timeout=120_000)
                 print(f"address to table: {time.perf_counter() - before:.2f} s")
+            for _ in range(REPEATS):
+                page.get_by_role("link", name="Decode").click()
+                page.get_by_role("button", name="Run", exact=True).wait_for(timeout=120_000)
+                page.wait_for_timeout(2000)
+                before = time.perf_counter()
+                page.get_by_role("link", name="History").click()
+                table.wait_for(timeout=120_000)
+                print(f"History clicked to table: {time.perf_counter() - before:.2f} s")
             page.wait_for_timeout(3000)
             box = table.bounding_box()
             assert box is not None
