@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from engine.drafters.combined import LookupFirst
 from engine.drafters.eagle import EagleDrafter
@@ -24,6 +27,9 @@ from engine.models import catalog
 from engine.models.base import Model
 from engine.models.pull import DOWNLOADS
 from engine.models.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from engine.drafters.head_jit import PackedHead
 
 __all__ = ["eagle", "eagle_and_lookup", "eagle_and_suffix", "has_shipped_head"]
 
@@ -77,7 +83,12 @@ def eagle(target: str, model: Model, head: str = "") -> EagleDrafter:
     made = (chosen, _stamp(chosen), path, _stamp(path))
     weights, rows = _parts(*made)
     network: HeadNetwork
-    if getattr(model, "backend", "") == "ort":  # what runs the target runs the head
+    backend = getattr(model, "backend", "")  # what runs the target runs the head
+    if backend == "numba":
+        from engine.drafters.head_jit import JitHead  # heavy: numba itself, which is loaded then
+
+        network = JitHead(_packed(*made), weights, rows.head, model.context_length)
+    elif backend == "ort":
         network = CompiledHead(_graphs(*made), weights, rows.head, model.context_length)
     else:
         network = NumpyHead(weights, _screen(*made), model.context_length)
@@ -159,3 +170,14 @@ def _screen(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp:
 def _graphs(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp: tuple[int, int]) -> Graphs:
     weights, rows = _parts(head, head_stamp, target, target_stamp)
     return compile_head(weights, rows.head)
+
+
+@lru_cache(maxsize=2)
+def _packed(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp: tuple[int, int]) -> PackedHead:
+    from engine.drafters.head_jit import JitHead, pack_head
+
+    weights, rows = _parts(head, head_stamp, target, target_stamp)
+    packed = pack_head(weights, rows.head)
+    nothing = np.zeros((1, 1 + len(weights.taps), weights.width), np.float32)
+    JitHead(packed, weights, rows.head, 1).read(0, nothing, nothing[:, 0])  # compiled now, not during a run
+    return packed

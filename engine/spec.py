@@ -92,7 +92,7 @@ class RunSpec:
     target_call_seconds, draft_call_seconds : float
         Simulated cost of a call of the embedded pair; 0 and 0 mean real time.
     backend : str
-        What runs GGUF files: "auto", "numpy" or "ort"; see `engine.models.catalog.load`.
+        What runs GGUF files: "auto", "numba", "ort" or "numpy"; see `engine.models.catalog.load`.
     exact_rows : bool
         Whether a row is to be the same, bit for bit, alone and in a block.
     probe : int

@@ -14,6 +14,7 @@ from engine.folders import HOME_VARIABLE
 from engine.models.base import LoadedModel
 
 HOME = os.environ.get(HOME_VARIABLE)
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".numba"))  # compiled once for all tests
 THE_PAGE = "tests/dashboard/"
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "was_busy",
 ]
 
-PACKAGES = ("gguf", "tokenizers", "onnxruntime")
+PACKAGES = ("gguf", "tokenizers", "numba", "onnxruntime")
 
 
 def machine(packages: Iterable[str] = (), *, backend: str = "") -> dict[str, Any]:
@@ -44,7 +44,9 @@ def machine(packages: Iterable[str] = (), *, backend: str = "") -> dict[str, Any
 
 def threads_used(backend: str) -> int | None:
     """How many threads a target runs with on a backend; None if a BLAS library decides."""
-    counted = getattr(threads, "n_session_threads", threads.n_threads) if backend == "ort" else threads.n_threads
+    counted = (
+        getattr(threads, "n_session_threads", threads.n_threads) if backend in ("numba", "ort") else threads.n_threads
+    )
     n_threads: int | None = counted()
     return n_threads
 

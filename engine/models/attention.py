@@ -31,14 +31,16 @@ class Cache:
     def __init__(self, n_layers: int, n_kv_heads: int, head_dim: int, limit: int, *, room: int = 256) -> None:
         self._limit = limit
         shape = (n_layers, n_kv_heads, min(room, limit), head_dim)
-        self.keys: Array = np.empty(shape, np.float32)  # (layers, kv_heads, room, head_dim)
-        self.values: Array = np.empty(shape, np.float32)  # (layers, kv_heads, room, head_dim)
+        self.keys: Array = np.zeros(shape, np.float32)  # (layers, kv_heads, room, head_dim)
+        self.values: Array = np.zeros(shape, np.float32)  # (layers, kv_heads, room, head_dim)
 
     def reserve(self, n_tokens: int) -> None:
         """Make room for `n_tokens`, keeping what is there."""
         room = self.keys.shape[2]
         if n_tokens <= room:
             return
+        if n_tokens > self._limit:
+            raise ValueError(f"a cache for at most {self._limit} tokens was asked for room for {n_tokens}")
         self.keys, self.values = (
             self._grown(array, min(self._limit, max(n_tokens, 2 * room))) for array in (self.keys, self.values)
         )
@@ -46,7 +48,7 @@ class Cache:
     @staticmethod
     def _grown(array: Array, room: int) -> Array:
         n_layers, n_kv_heads, n_tokens, head_dim = array.shape
-        larger = np.empty((n_layers, n_kv_heads, room, head_dim), np.float32)
+        larger = np.zeros((n_layers, n_kv_heads, room, head_dim), np.float32)
         larger[:, :, :n_tokens] = array
         return larger
 

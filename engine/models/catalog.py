@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import BackendError, ModelError, ModelNotFound, SettingError
 from engine.models.added import forget, read_added, write_added
-from engine.models.backends import check_backend, is_installed
+from engine.models.backends import can_run, check_backend
 from engine.models.base import LoadedModel, Progress
 from engine.models.entries import (
     EMBEDDED,
@@ -55,12 +56,12 @@ def load(
         A name of `entries`, or a path: whatever ends in .gguf or has a path separator in it.
     agreement, target_call_seconds, draft_call_seconds : float, default 0.0
         For "markov" alone: see `engine.models.markov.load_markov`.
-    backend : {"auto", "numpy", "ort"}
-        What runs a GGUF file; "auto" is "ort" where that is installed and can run it, else "numpy".
+    backend : {"auto", "numba", "ort", "numpy"}
+        What runs a GGUF file; "auto" is "ort", "numba" or "numpy": the first that is installed and can run it.
     exact_rows : bool, default True
-        Whether a row is to be the same, bit for bit, alone and in a block; "numpy" always does so.
+        Whether a row is to be the same, bit for bit, alone and in a block; in "numba" and "numpy" it always is.
     progress : callable, optional
-        Told (parts packed, parts in all) while "ort" compiles a file, which happens once.
+        Told (parts done, parts in all) while a file is packed and compiled; by "ort" only the first time.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def load(
         If a setting of the embedded pair is out of range, or is given for another model, or there
         is no such backend.
     MissingPackage, BackendError
-        If "ort" is not installed, or cannot run the model.
+        If the backend is not installed, or cannot run the model.
 
     Examples
     --------
@@ -209,12 +210,13 @@ def _remove_compiled(path: Path) -> None:
 
 
 def _load_file(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:
-    if backend == "auto" and is_installed():
-        try:
-            return _files.load(path, name, "ort", progress)
-        except BackendError:
-            return _files.load(path, name, "numpy", progress)
-    return _files.load(path, name, "numpy" if backend == "auto" else backend, progress)
+    if backend != "auto":
+        return _files.load(path, name, backend, progress)
+    for compiled in ("ort", "numba"):
+        if can_run(compiled):
+            with suppress(BackendError):
+                return _files.load(path, name, compiled, progress)
+    return _files.load(path, name, "numpy", progress)
 
 
 def _read(path: Path, backend: str, progress: Progress | None) -> Callable[[str], LoadedModel]:

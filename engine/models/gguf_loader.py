@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.errors import ModelFileError
+from engine.errors import BackendError, ModelFileError
 from engine.models.architecture import Architecture, architecture_of
 from engine.models.backends import require_installed
 from engine.models.base import LoadedModel, Progress
@@ -32,10 +32,10 @@ def load_gguf(
     path : Path or str
     name : str, optional
         How to call the model; without one, the file's name without its ending.
-    backend : {"numpy", "ort"}
+    backend : {"numpy", "numba", "ort"}
         What runs it.
     progress : callable, optional
-        For "ort": told (parts packed, parts in all) while the model is compiled, which happens once.
+        Told (parts done, parts in all) while the model is packed and compiled; for "ort" only the first time.
 
     Raises
     ------
@@ -61,10 +61,16 @@ def read_model(
     ModelNotFound, ModelFileError, MissingPackage, BackendError
         See `load_gguf`.
     """
-    if backend == "ort":
-        require_installed()
+    require_installed(backend)
     limit_threads()
     file, architecture, tokenizer = _checked(path)
+    if backend == "numba":
+        try:
+            from engine.models.jit.loader import load_packed  # heavy: numba itself
+        except (ImportError, OSError, RuntimeError) as failure:  # a numpy that it does not know, no folder for code
+            raise BackendError(f"the backend numba cannot be loaded: {failure}; use --backend ort") from failure
+        packed = load_packed(file, architecture, name=Path(path).stem, progress=progress)
+        return lambda name: LoadedModel(packed.fork(name=name), tokenizer)
     if backend == "ort":
         compiled = load_compiled(file, architecture, name=Path(path).stem, progress=progress)
         return lambda name: LoadedModel(compiled.fork(name=name), tokenizer)

@@ -11,6 +11,7 @@ Not here: YaRN, LongRoPE and other scalings that change with the length of the c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 __all__ = ["Rope", "frequencies", "in_halves", "rotate", "turns"]
 
 Array = NDArray[np.float32]
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def frequencies(rope: Rope, factors: Array | None = None) -> NDArray[np.float64]
     return series if factors is None else series / factors
 
 
-def in_halves(rows: Array, n_heads: int, rope: Rope) -> Array:
+def in_halves(rows: NDArray[Number], n_heads: int, rope: Rope) -> NDArray[Number]:
     """The rows of a query or key matrix (or its bias), partners half a rotation apart in each head.
 
     Parameters

@@ -17,7 +17,7 @@ from engine.models.architecture import Architecture
 from engine.models.gguf import GGUFFile
 from engine.models.rope import frequencies, in_halves
 
-__all__ = ["Layer", "Source", "Weights", "load_weights", "read_layer"]
+__all__ = ["Layer", "Source", "Weights", "load_weights", "memory_of_machine", "read_layer"]
 
 Array = NDArray[np.float32]
 
@@ -140,12 +140,17 @@ def _joined(source: Source, architecture: Architecture, name: str, kind: str, *c
     return np.concatenate([in_halves(query, n_heads, rope), in_halves(key, n_kv_heads, rope), value])
 
 
-def _check_memory(file: GGUFFile) -> None:
-    if not hasattr(os, "sysconf"):  # Windows: the allocation itself will tell
-        return
-    needed = sum(4 * tensor.n_elements for tensor in file.tensors.values())
+def memory_of_machine() -> int | None:
+    """Bytes; None where it cannot be found out (Windows: there an allocation itself will tell)."""
+    if not hasattr(os, "sysconf"):
+        return None
     present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > present > 0:
+    return present if present > 0 else None
+
+
+def _check_memory(file: GGUFFile) -> None:
+    needed, present = sum(4 * tensor.n_elements for tensor in file.tensors.values()), memory_of_machine()
+    if present is not None and needed > present:
         raise ModelFileError(
             f"{file.path} needs {needed / 1e9:.1f} GB as float32, this machine has {present / 1e9:.1f} GB of memory; "
             "use a smaller model"

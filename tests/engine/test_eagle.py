@@ -15,6 +15,7 @@ from engine.drafters.screen import Screen
 from engine.errors import SettingError
 from engine.heads import eagle
 from engine.lengths import FixedLength
+from engine.models.backends import can_run
 from engine.models.base import LoadedModel, Model
 from engine.models.callable import CallableModel
 from engine.models.gguf_loader import load_gguf
@@ -286,9 +287,25 @@ def test_real_text_equals_plain_text(
     assert n_accepted > least * n_steps  # the head was trained, without penalties: guesses are kept in so many steps
 
 
-def test_compiled_head_guesses_as_the_one_in_numpy_does(tmp_path):
-    pytest.importorskip("onnxruntime")
+def graph_head(*parts):
     from engine.drafters.head_compiled import CompiledHead, compile_head
+
+    return CompiledHead(compile_head(*parts), *parts, 700)
+
+
+def jit_head(*parts):
+    from engine.drafters.head_jit import JitHead, pack_head
+
+    return JitHead(pack_head(*parts), *parts, 700)
+
+
+COMPILED_HEADS = {"ort": graph_head, "numba": jit_head}
+
+
+@pytest.mark.parametrize("backend", COMPILED_HEADS)
+def test_compiled_head_guesses_as_the_one_in_numpy_does(tmp_path, backend):
+    if not can_run(backend):
+        pytest.skip(f"{backend} does not run here")
     from engine.drafters.head_network import NumpyHead
 
     tiny = Tiny(width=64, head_dim=16, n_rope_dims=16)
@@ -296,7 +313,7 @@ def test_compiled_head_guesses_as_the_one_in_numpy_does(tmp_path):
     weights = read_head(write_head(tmp_path / "head.npz", path, tiny))
     rows = TokenRows(path, weights.tokens)
     plain = NumpyHead(weights, Screen(weights, rows.head), 700)
-    compiled = CompiledHead(compile_head(weights, rows.head), weights, rows.head, 700)
+    compiled = COMPILED_HEADS[backend](weights, rows.head)
     rng = np.random.default_rng(3)
     features = rng.normal(1, 1, (600, 2, 64)).astype(np.float32)
     embeddings = rows.embedding(rng.integers(0, rows.vocab_size, 602))
@@ -316,3 +333,27 @@ def test_compiled_head_guesses_as_the_one_in_numpy_does(tmp_path):
             np.testing.assert_allclose(one.logits, other.logits, atol=0.12 * spread)  # activations rounded to 8 bits
             state = one.state
             guesses = [head.go_on(stop + depth, state, embeddings[600 + depth % 2]) for head in (plain, compiled)]
+
+
+def test_jit_head_of_more_tokens_than_candidates_hands_on_those_of_the_highest_rough_scores(tmp_path, monkeypatch):
+    if not can_run("numba"):
+        pytest.skip("numba does not run here")
+    from engine.drafters import head_jit
+
+    tiny = Tiny(width=64, head_dim=16, n_rope_dims=16)
+    path = write(tmp_path / "tiny.gguf", tiny)
+    weights = read_head(write_head(tmp_path / "head.npz", path, tiny))
+    rows = TokenRows(path, weights.tokens)
+    features = np.random.default_rng(3).normal(1, 1, (5, 2, 64)).astype(np.float32)
+    embeddings = rows.embedding(np.arange(5))
+    whole = jit_head(weights, rows.head).read(0, features, embeddings)
+    assert whole.tokens.tolist() == weights.tokens.tolist()
+    exact = {int(token): logit for token, logit in zip(whole.tokens, whole.logits, strict=True)}
+    scores = weights.screen_up @ (weights.screen_down @ (whole.state * weights.output_scale + weights.output_bias))
+    rough = dict(zip(weights.tokens.tolist(), rows.head @ scores, strict=True))
+    monkeypatch.setattr(head_jit, "N_CANDIDATES", 10)
+    few = jit_head(weights, rows.head).read(0, features, embeddings)
+    assert 10 <= len(few.tokens) < len(weights.tokens) / 2
+    assert [exact[int(token)] for token in few.tokens] == few.logits.tolist()
+    left_out = [score for token, score in rough.items() if token not in few.tokens]
+    assert min(rough[int(token)] for token in few.tokens) > max(left_out) - 0.05 * np.std(list(rough.values()))

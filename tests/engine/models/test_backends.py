@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from engine.errors import BackendError, MissingPackage, ModelFileError, SettingE
 from engine.folders import cache_folder
 from engine.models import backends, catalog, compiled, onnx_session, row_check
 from engine.models.gguf_loader import load_gguf
-from engine.models.onnx_backend import OnnxTransformer
 from engine.models.packed import pack
 from engine.models.transformer import Transformer
 from engine.spec import RunSpec
@@ -22,6 +22,7 @@ from tests.engine.models.tiny_files import Tiny, write
 
 WIDE = Tiny(head_dim=16, n_rope_dims=16)
 NARROW = Tiny(head_dim=6)
+needs_numba = pytest.mark.skipif(not backends.can_run("numba"), reason="numba does not run here")
 
 
 @pytest.fixture
@@ -33,12 +34,60 @@ def graphs() -> list[Path]:
     return sorted(folder for folder in (cache_folder() / "graphs").iterdir() if folder.is_dir())
 
 
-def test_auto_takes_the_compiled_backend(path: Path) -> None:
-    assert isinstance(catalog.load(path).model, OnnxTransformer)
-    assert isinstance(catalog.load(path, backend="numpy").model, Transformer)
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(backends.PACKAGES, "numba", ("numba_that_is_not_there",))
 
 
-def test_auto_falls_back_where_the_model_cannot_be_compiled(tmp_path: Path) -> None:
+def test_auto_takes_the_compiled_graph(path: Path) -> None:
+    for backend, expected in (("auto", "ort"), ("ort", "ort"), ("numpy", "numpy")):
+        assert catalog.load(path, backend=backend).model.backend == expected
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Path:
+    """A file that the graph cannot run."""
+    return write(tmp_path / "narrow.gguf", NARROW)
+
+
+@needs_numba
+def test_auto_takes_numba_for_what_the_graph_cannot_run(path: Path, narrow: Path) -> None:
+    assert catalog.load(narrow).model.backend == "numba"
+    assert catalog.load(path, backend="numba").model.backend == "numba"
+
+
+@needs_numba
+def test_numba_is_not_for_a_processor_without_avx2(narrow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "_has_instructions", lambda: False)
+    assert isinstance(catalog.load(narrow).model, Transformer)
+    with pytest.raises(BackendError, match=r"needs a processor with AVX2 and FMA.* use --backend ort"):
+        catalog.load(narrow, backend="numba")
+
+
+def test_numba_may_not_be_installed(narrow: Path, without_numba: None) -> None:
+    assert isinstance(catalog.load(narrow).model, Transformer)
+    with pytest.raises(MissingPackage, match="pip install numba_that_is_not_there"):
+        catalog.load(narrow, backend="numba")
+
+
+@needs_numba
+@pytest.mark.parametrize("failure", [ImportError("Numba needs NumPy 1.0 or less"), RuntimeError("no locator")])
+def test_numba_may_not_be_loadable(narrow: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    """As of a numpy that is too new for it, or where it cannot keep what it compiles."""
+
+    def refuse(name: str, *_: object) -> None:
+        if name == "engine.models.jit.loader":
+            raise failure
+        return found(name, *_)
+
+    found = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert isinstance(catalog.load(narrow).model, Transformer)
+    with pytest.raises(BackendError, match=f"the backend numba cannot be loaded: .*{failure}.* --backend ort"):
+        catalog.load(narrow, backend="numba")
+
+
+def test_auto_falls_back_where_the_model_cannot_be_compiled(tmp_path: Path, without_numba: None) -> None:
     path = write(tmp_path / "narrow.gguf", NARROW)
     assert isinstance(catalog.load(path).model, Transformer)
     with pytest.raises(BackendError, match="heads are 6 numbers wide"):
@@ -46,13 +95,14 @@ def test_auto_falls_back_where_the_model_cannot_be_compiled(tmp_path: Path) -> N
 
 
 def test_auto_falls_back_where_nothing_is_installed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "PACKAGES", ("onnxruntime_that_is_not_there",))
+    for name in ("numba", "ort"):
+        monkeypatch.setitem(backends.PACKAGES, name, ("onnxruntime_that_is_not_there",))
     assert isinstance(catalog.load(path).model, Transformer)
     with pytest.raises(MissingPackage, match="pip install onnxruntime_that_is_not_there"):
         catalog.load(path, backend="ort")
 
 
-def test_auto_falls_back_where_the_cache_folder_cannot_be_written(path: Path) -> None:
+def test_auto_falls_back_where_the_cache_folder_cannot_be_written(path: Path, without_numba: None) -> None:
     (cache_folder() / "graphs").write_text("not a folder")
     assert isinstance(catalog.load(path).model, Transformer)
     with pytest.raises(BackendError, match="cannot be kept"):
@@ -60,9 +110,9 @@ def test_auto_falls_back_where_the_cache_folder_cannot_be_written(path: Path) ->
 
 
 def test_an_unknown_backend_is_refused() -> None:
-    with pytest.raises(SettingError, match="choose auto, numpy, ort"):
+    with pytest.raises(SettingError, match="choose auto, ort, numba, numpy"):
         catalog.load("markov", backend="cuda")
-    with pytest.raises(SettingError, match="choose auto, numpy, ort"):
+    with pytest.raises(SettingError, match="choose auto, ort, numba, numpy"):
         build(RunSpec(prompt="x", backend="cuda"))
 
 
@@ -130,7 +180,7 @@ def test_a_damaged_graph_is_told_of_by_its_place(path: Path) -> None:
 def test_a_file_that_is_no_model_is_refused_alike(tmp_path: Path) -> None:
     tensors = WIDE.tensors()
     path = write(tmp_path / "more.gguf", WIDE, tensors | {"blk.0.odd.weight": np.ones(4, np.float32)})
-    for backend in ("numpy", "ort", "auto"):
+    for backend in ("numpy", "ort", "auto"):  # numba: test_jit_program.py
         with pytest.raises(ModelFileError, match=r"1 tensors that a llama model .* blk\.0\.odd\.weight"):
             catalog.load(path, backend=backend)
     assert graphs() == []
@@ -160,7 +210,7 @@ def test_a_processor_on_which_rows_differ_is_noted_and_believed(path: Path, monk
     with monkeypatch.context() as broken:
         broken.setattr(row_check, "_compare", lambda model: False)
         assert not load_gguf(path, backend="ort").model.exact_rows
-    assert not catalog.load(path, exact_rows=True).model.exact_rows  # noted: not tried again
+    assert not catalog.load(path, backend="ort", exact_rows=True).model.exact_rows  # noted: not tried again
     assert list(json.loads((graphs()[0] / row_check.NOTES).read_text()).values()) == [False]
     monkeypatch.setattr(row_check, "processor", lambda: "another one")
     assert load_gguf(path, backend="ort").model.exact_rows
@@ -188,7 +238,13 @@ def test_a_note_that_cannot_be_read_is_made_again(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "exact_rows", "expected"),
-    [("ort", True, ("ort", True)), ("ort", False, ("ort", False)), ("numpy", True, ("numpy", True))],
+    [
+        ("ort", True, ("ort", True)),
+        ("ort", False, ("ort", False)),
+        ("numpy", True, ("numpy", True)),
+        pytest.param("numba", True, ("numba", True), marks=needs_numba),
+        pytest.param("numba", False, ("numba", True), marks=needs_numba),
+    ],
 )
 def test_a_run_says_what_computed_it(path: Path, backend: str, exact_rows: bool, expected: tuple[str, bool]) -> None:
     spec = RunSpec(

@@ -11,6 +11,7 @@ from engine.decode import decode
 from engine.drafters import ModelDrafter, NoDraft
 from engine.errors import SettingError
 from engine.lengths import FixedLength
+from engine.models.backends import can_run
 from engine.models.base import LayeredModel
 from engine.models.early_exit import EarlyExit, exit_layers
 from engine.models.gguf_loader import load_gguf
@@ -22,10 +23,10 @@ SHAPE = Tiny(n_layers=5, width=64, head_dim=16, n_rope_dims=16, ffn_width=64, ti
 IDS = np.random.default_rng(3).integers(0, len(TOKENS), 60).tolist()
 
 
-@pytest.fixture(params=["numpy", "ort"])
+@pytest.fixture(params=["numpy", "ort", "numba"])
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> LayeredModel:
-    if request.param == "ort":
-        pytest.importorskip("onnxruntime")
+    if not can_run(request.param):
+        pytest.skip(f"{request.param} does not run here")
     model = load_gguf(write(tmp_path / "tiny.gguf", SHAPE), backend=request.param).model
     assert isinstance(model, LayeredModel)
     return model
@@ -88,6 +89,9 @@ def watch_what_is_fed(model: LayeredModel) -> list[int]:
     if model.backend == "numpy":
         through = model._through
         model._through = lambda ids, start, stop, *more: fed.append(stop - start) or through(ids, start, stop, *more)
+    elif model.backend == "numba":
+        run = model._run
+        model._run = lambda piece, *more: fed.append(len(piece)) or run(piece, *more)
     else:
         run = model._run
         model._run = lambda buffers, piece, *more: fed.append(len(piece)) or run(buffers, piece, *more)

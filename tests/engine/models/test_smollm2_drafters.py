@@ -11,6 +11,7 @@ from engine.decode import decode
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling
 from engine.lengths import FixedLength
 from engine.metrics import Figures, measure
+from engine.models.backends import can_run
 from engine.models.base import LoadedModel, Model
 from engine.models.early_exit import EarlyExit
 from engine.models.gguf_loader import load_gguf
@@ -39,11 +40,15 @@ COPY = (
 )
 
 
-@pytest.fixture(scope="module")
-def compiled(smollm2_path: Path, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+@pytest.fixture(scope="module", params=["ort", "numba"])
+def compiled(
+    request: pytest.FixtureRequest, smollm2_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> LoadedModel:
+    if not can_run(request.param):
+        pytest.skip(f"{request.param} does not run here")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRAFTSCOPE_HOME", str(tmp_path_factory.mktemp("compiled")))
-        return load_gguf(smollm2_path, name="smollm2-135m", backend="ort")
+        return load_gguf(smollm2_path, name="smollm2-135m", backend=request.param)
 
 
 def events(loaded: LoadedModel, drafter: Drafter, model: Model, prompt: list[int], n: int, length: int) -> list[Event]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.errors import PromptError
+from engine.models.backends import can_run
 from engine.models.base import HiddenModel, Model, TreeModel
 from engine.models.callable import CallableModel
 from engine.models.gguf_loader import load_gguf
@@ -202,6 +203,63 @@ def test_rows_of_the_real_model_equal_node_by_node_calls(smollm2) -> None:  # ty
         way = ways[-1]
         after = [*context, *way, 99]
         assert np.abs(model.logits(after) - plain.logits(after)).max() < 1e-4
+
+
+# ---- numba: every row is that of a plain call, bit for bit ----
+
+
+@pytest.fixture(params=KINDS)
+def exact(request: pytest.FixtureRequest, tmp_path: Path) -> HiddenModel:
+    if not can_run("numba"):
+        pytest.skip("numba does not run here")
+    shape = Tiny(**{**vars(KINDS[request.param]), "context_length": 200})
+    model = load_gguf(write(tmp_path / "tiny.gguf", shape), backend="numba").model
+    assert isinstance(model, HiddenModel)
+    return model
+
+
+def test_exact_rows_of_a_tree_equal_node_by_node_calls(exact: HiddenModel) -> None:
+    """With a context that is cached, with none, and up to the last token that there is room for."""
+    rng = np.random.default_rng(5)
+    for n, n_context in ((1, 1), (2, 2), (7, 40), (20, 9), (32, 150), (32, 168), (32, 199)):
+        context = rng.integers(0, exact.vocab_size, n_context).tolist()
+        tokens, parents = random_tree(rng, n, exact.vocab_size)
+        if n_context == 199:
+            parents = [-1] * n
+        expected = node_by_node(exact, context, tokens, parents)
+        for model in (exact.fork(), exact.fork()):
+            np.testing.assert_array_equal(model.tree_logits(context, tokens, parents), expected)
+            model.logits(context)
+            np.testing.assert_array_equal(model.tree_logits(context, tokens, parents), expected)
+
+
+def test_what_follows_an_exact_tree_is_as_from_scratch_bit_for_bit(exact: HiddenModel) -> None:
+    rng = np.random.default_rng(2)
+    exact.hidden(IDS[:2], 1, (0, 1))
+    context = IDS[:30]
+    for turn in range(30):
+        tokens, parents = random_tree(rng, int(rng.integers(1, 12)), exact.vocab_size)
+        exact.tree_logits(context, tokens, parents)
+        if turn % 4 == 3:
+            early = exact.early_logits([*context, 5], 1, 1)
+            np.testing.assert_array_equal(early, exact.fork().early_logits([*context, 5], 1, 1))
+        way = [tokens[place] for place in branch(parents, int(rng.integers(-1, len(tokens))))]
+        context = [*context, *way, *rng.integers(0, exact.vocab_size, 1).tolist()]
+        if len(context) > 120:
+            context = IDS[:7]
+        found, fresh = exact.hidden(context, 2, (0, 1)), exact.fork().hidden(context, 2, (0, 1))
+        np.testing.assert_array_equal(found, fresh)
+        np.testing.assert_array_equal(exact.logits(context), exact.fork().logits(context))
+
+
+def test_the_branch_of_an_exact_tree_is_not_computed_again(exact: HiddenModel) -> None:
+    exact.tree_logits(IDS[:30], [1, 2, 3, 4], [-1, -1, 1, 2])
+    fed: list[tuple[int, int]] = []
+    run = exact._run
+    exact._run = lambda piece, start, *more: fed.append((start, len(piece))) or run(piece, start, *more)
+    rows = exact.logits([*IDS[:30], 2, 3, 4, 9])
+    assert fed == [(33, 1)]
+    np.testing.assert_array_equal(rows, exact.fork().logits([*IDS[:30], 2, 3, 4, 9]))
 
 
 # ---- compiled ----

@@ -1,0 +1,159 @@
+"""A pass that threads share: the rows of one thread, bit for bit, whoever helps, however late, and whatever fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tests.engine.models.jit_backend  # noqa: F401
+from engine.errors import ModelFileError
+from engine.models.gguf_loader import load_gguf
+from engine.models.jit import backend, program
+from engine.models.jit.backend import JitTransformer
+from engine.models.jit.team import Team
+from engine.models.threads import THREADS_VARIABLE
+from tests.engine.models.tiny_files import TOKENS, Tiny, write
+
+SHAPE = Tiny(head_dim=16, n_rope_dims=16, width=64, ffn_width=96, context_length=300)
+IDS = np.random.default_rng(3).integers(0, len(TOKENS), 300).tolist()
+SECONDS = 60  # in which a pass that does not hang is over by far
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "tiny.gguf", SHAPE)
+
+
+@pytest.fixture
+def model(path: Path) -> JitTransformer:
+    return load(path)
+
+
+def load(path: Path) -> JitTransformer:
+    model = load_gguf(path, backend="numba").model
+    assert isinstance(model, JitTransformer)
+    return model
+
+
+def in_time(*works: Callable[[], object]) -> list[object]:
+    """What the works give, each in a thread; a failure if one does not end."""
+    pool = ThreadPoolExecutor(len(works))
+    try:
+        return [future.result(SECONDS) for future in [pool.submit(work) for work in works]]
+    finally:
+        pool.shutdown(wait=False)
+
+
+def many_rows(model: JitTransformer) -> np.ndarray:
+    """Of a prompt of more than one chunk, of single tokens, of blocks and of a tree."""
+    model = model.fork()
+    pieces = [model.logits(IDS[:280], 280), model.logits(IDS[:281]), model.logits(IDS[:286], 5)]
+    return np.concatenate([*pieces, model.tree_logits(IDS[:287], [5, 6, 7, 8], [-1, 0, -1, 2])])
+
+
+def test_rows_do_not_depend_on_the_number_of_threads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for n_threads in (1, 2, 3, 5):
+        monkeypatch.setenv(THREADS_VARIABLE, str(n_threads))
+        model = load(path)
+        found.append(in_time(lambda model=model: many_rows(model))[0])
+    assert np.isfinite(found[0]).all()
+    for rows in found[1:]:
+        np.testing.assert_array_equal(rows, found[0])
+
+
+def test_passes_of_several_threads_at_once_do_not_disturb_each_other(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(THREADS_VARIABLE, "3")
+    other = write(tmp_path / "other.gguf", Tiny(**{**vars(SHAPE), "n_layers": 3, "n_kv_heads": 1}))
+    models = [load(path), load(other)]
+    expected = [many_rows(model) for model in models]
+
+    def often(place: int) -> None:
+        for _ in range(6):
+            np.testing.assert_array_equal(many_rows(models[place]), expected[place])
+
+    in_time(*(lambda place=place: often(place) for place in (0, 1, 0, 1, 0)))
+
+
+def test_helpers_that_come_late_or_never_change_nothing(model: JitTransformer) -> None:
+    expected = many_rows(model)
+    busy, let_go = threading.Event(), threading.Event()
+    team = Team(1)
+
+    def hold() -> None:
+        busy.set()
+        let_go.wait()
+
+    team.call(hold, ())
+    assert busy.wait(SECONDS)
+    fork = model.fork()
+    fork._team = team
+    fork.fork = lambda: fork  # type: ignore[method-assign]
+    np.testing.assert_array_equal(in_time(lambda: many_rows(fork))[0], expected)  # nobody helps
+    let_go.set()  # the helper meets passes that are over long ago
+    done = threading.Event()
+
+    def call_until_done() -> None:  # a call is dropped while as many wait as there are helpers
+        while not done.wait(0.01):
+            team.call(done.set, ())
+
+    in_time(call_until_done)
+    np.testing.assert_array_equal(in_time(lambda: many_rows(fork))[0], expected)
+
+
+def test_a_pass_that_fails_before_it_begins_frees_its_helpers(
+    model: JitTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork, expected = model.fork(), model.fork().logits(IDS[:9])
+    fork._team = Team(1)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(backend, "forward", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fork.logits(IDS[:9])
+    done = threading.Event()
+    fork._team.call(done.set, ())
+    assert done.wait(SECONDS)
+    np.testing.assert_array_equal(fork.logits(IDS[:9]), expected)
+
+
+def test_all_families_and_sizes_share_one_compiled_program(tmp_path: Path) -> None:
+    for family in ("llama", "qwen2", "qwen3"):
+        many_rows(load(write(tmp_path / f"{family}.gguf", Tiny(**{**vars(SHAPE), "family": family}))))
+    assert len(program.forward.signatures) == 1
+    assert len(program.assist.signatures) == 1
+
+
+def test_a_model_that_overflows_says_so_in_its_rows(path: Path) -> None:
+    """Whole numbers of 8 bits could hide what is not finite, and give a row of zeros for it."""
+    tensors = SHAPE.tensors()
+    tensors["blk.0.ffn_norm.weight"] = np.full(SHAPE.width, 1e38, np.float32)
+    for backend_name in ("numpy", "numba"):
+        with np.errstate(all="ignore"):
+            rows = load_gguf(write(path, SHAPE, tensors), backend=backend_name).model.logits(IDS[:3])
+        assert not np.isfinite(rows).any()
+
+
+def test_left_over_and_missing_tensors_are_refused(tmp_path: Path) -> None:
+    tensors = SHAPE.tensors()
+    more = write(tmp_path / "more.gguf", SHAPE, tensors | {"blk.0.odd.weight": np.ones(4, np.float32)})
+    with pytest.raises(ModelFileError, match=r"1 tensors that a llama model .* blk\.0\.odd\.weight"):
+        load_gguf(more, backend="numba")
+    for name in ("blk.1.ffn_down.weight", "blk.0.attn_norm.weight", "token_embd.weight"):
+        less = write(tmp_path / f"{name}.gguf", SHAPE, {key: value for key, value in tensors.items() if key != name})
+        messages = []
+        for backend_name in ("numpy", "numba"):
+            with pytest.raises(ModelFileError, match=name) as caught:
+                load_gguf(less, backend=backend_name)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
