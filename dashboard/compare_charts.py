@@ -41,7 +41,7 @@ def speed_up_chart(rows: Rows) -> go.Figure:
             )
         )
     figure.add_vline(x=1, line={"color": GREY, "dash": "dot", "width": 1.5})
-    return _laid_out(figure, len(rows), "speed-up over plain decoding (1 = as fast), 95 % interval")
+    return _laid_out(figure, len(rows), "speed-up (1 = plain decoding), 95 % interval")
 
 
 def time_chart(rows: Rows) -> go.Figure:

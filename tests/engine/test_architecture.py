@@ -31,8 +31,8 @@ ARROWS = {
     "engine.gumbels": ("lengths", "sampling"),
     "engine.acceptance": ("acceptance", "errors", "evidence", "gumbels", "laws", "sampling", "tree", "values"),
     "engine.drafters": (
-        "acceptance.tree", "drafters", "errors", "laws", "lengths", "models.attention", "models.base", "models.packed",
-        "models.rope", "models.threads", "models.tree_rows", "sampling", "tree", "values",
+        "acceptance.tree", "drafters", "errors", "laws", "lengths", "models.attention", "models.base", "models.jit",
+        "models.packed", "models.rope", "models.threads", "models.tree_rows", "sampling", "tree", "values",
     ),
     "engine.heads": ("drafters", "errors", "models"),
     "engine.text": ("models.base", "values"),

@@ -49,6 +49,13 @@ def in_time(*works: Callable[[], object]) -> list[object]:
         pool.shutdown(wait=False)
 
 
+def call_until_done(team: Team) -> None:
+    """Until a helper has done something; a call is dropped while as many wait as there are helpers."""
+    done = threading.Event()
+    while not done.wait(0.01):
+        team.call(done.set, ())
+
+
 def many_rows(model: JitTransformer) -> np.ndarray:
     """Of a prompt of more than one chunk, of single tokens, of blocks and of a tree."""
     model = model.fork()
@@ -98,13 +105,7 @@ def test_helpers_that_come_late_or_never_change_nothing(model: JitTransformer) -
     fork.fork = lambda: fork  # type: ignore[method-assign]
     np.testing.assert_array_equal(in_time(lambda: many_rows(fork))[0], expected)  # nobody helps
     let_go.set()  # the helper meets passes that are over long ago
-    done = threading.Event()
-
-    def call_until_done() -> None:  # a call is dropped while as many wait as there are helpers
-        while not done.wait(0.01):
-            team.call(done.set, ())
-
-    in_time(call_until_done)
+    in_time(lambda: call_until_done(team))
     np.testing.assert_array_equal(in_time(lambda: many_rows(fork))[0], expected)
 
 
@@ -121,9 +122,7 @@ def test_a_pass_that_fails_before_it_begins_frees_its_helpers(
         broken.setattr(backend, "forward", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fork.logits(IDS[:9])
-    done = threading.Event()
-    fork._team.call(done.set, ())
-    assert done.wait(SECONDS)
+    in_time(lambda: call_until_done(fork._team))
     np.testing.assert_array_equal(fork.logits(IDS[:9]), expected)
 
 
