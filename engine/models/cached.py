@@ -1,4 +1,4 @@
-"""What both backends of a transformer do alike: check the context, feed what is not cached, hand out rows."""
+"""What all backends of a transformer do alike: check the context, feed what is not cached, hand out rows."""
 
 from __future__ import annotations
 

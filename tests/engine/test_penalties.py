@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from engine.acceptance import ExactRejection
-from engine.decode import decode
 from engine.drafters import (
     ModelDrafter,
     NoDraft,
@@ -16,32 +15,11 @@ from engine.models.callable import CallableModel
 from engine.rules import RULES
 from engine.sampling import Noise, OneHot, Rows, Sampling, law, penalised
 from engine.spec import RunSpec
-from engine.values import Draft, Finished
-from tests.engine.oracle import output_law, plain_law, slow_law, total_variation
+from engine.values import Draft
+from tests.engine.oracle import output_law, plain_law, total_variation
+from tests.engine.penalties import ALL, COUNTED, REPETITION, STRONG, greedy, slow, text_of
 from tests.engine.test_acceptance_exact import random_pair
 from tests.engine.toys import random_model
-
-REPETITION = Sampling(temperature=1, repetition_penalty=1.8, prompt_length=1)
-COUNTED = Sampling(temperature=1, frequency_penalty=0.9, presence_penalty=-0.6, prompt_length=1)
-STRONG = Sampling(temperature=1, presence_penalty=2.0, prompt_length=1)
-ALL = Sampling(0.8, 3, 0.9, 0.05, 1.4, 0.7, 0.4, prompt_length=1)
-
-
-def slow(logits, sampling, context):
-    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty")
-    settings = {name: getattr(sampling, name) for name in (*names, "prompt_length")}
-    return slow_law(logits, **settings, context=context)
-
-
-def greedy(**penalties):
-    return Sampling(temperature=0, **penalties)
-
-
-def text_of(target, drafter, prompt, **settings):
-    *_, finished = decode(target, drafter, prompt, **settings)
-    assert isinstance(finished, Finished)
-    assert not finished.error
-    return finished.ids
 
 
 def test_repetition_divides_positive_logits_and_multiplies_negative_ones():

@@ -19,31 +19,9 @@ from engine.models.callable import CallableModel
 from engine.rules import RULES
 from engine.sampling import OneHot, Rows, Sampling
 from engine.spec import RunSpec
-from engine.values import Finished, Step
-from tests.engine.oracle import slow_law
+from engine.values import Step
+from tests.engine.penalties import COUNTED, REPETITION, greedy, slow, text_of
 from tests.engine.toys import letters, random_model, script_model
-
-REPETITION = Sampling(temperature=1, repetition_penalty=1.8, prompt_length=1)
-COUNTED = Sampling(temperature=1, frequency_penalty=0.9, presence_penalty=-0.6, prompt_length=1)
-STRONG = Sampling(temperature=1, presence_penalty=2.0, prompt_length=1)
-ALL = Sampling(0.8, 3, 0.9, 0.05, 1.4, 0.7, 0.4, prompt_length=1)
-
-
-def slow(logits, sampling, context):
-    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty")
-    settings = {name: getattr(sampling, name) for name in (*names, "prompt_length")}
-    return slow_law(logits, **settings, context=context)
-
-
-def greedy(**penalties):
-    return Sampling(temperature=0, **penalties)
-
-
-def text_of(target, drafter, prompt, **settings):
-    *_, finished = decode(target, drafter, prompt, **settings)
-    assert isinstance(finished, Finished)
-    assert not finished.error
-    return finished.ids
 
 
 @pytest.mark.parametrize("length", [1, 3, 8])

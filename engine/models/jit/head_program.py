@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.jit.decorators import compiled
-from engine.models.jit.numbers import attend, dot, gate, norm, rotate
+from engine.models.jit.numbers import attend_head, dot, gate, norm, rotate
 from engine.models.jit.product import Matrix, multiply, round_into
 
 __all__ = ["Network", "least_score", "products_of", "run_layer"]
@@ -96,17 +96,11 @@ def run_layer(
 
 @compiled
 def _attention(network: Network, outputs: Array, keys: Array, values: Array, stop: int) -> Array:
-    dim, padded = network.head_dim, keys.shape[2]
-    gathered = np.empty((1, network.n_heads * dim), np.float32)
-    slots, weights = np.arange(stop, dtype=np.int32), np.empty(stop, np.float32)
-    query, whole = np.zeros(padded, np.float32), np.empty(padded, np.float32)
-    factor = np.float32(1) / np.sqrt(np.float32(dim))
+    dim = network.head_dim
+    gathered, slots = np.empty((1, network.n_heads * dim), np.float32), np.arange(stop, dtype=np.int32)
     for head in range(network.n_heads):
         source = head // (network.n_heads // network.n_kv_heads)
-        for place in range(dim):
-            query[place] = outputs[head * dim + place] * factor
-        attend(query, keys[source], values[source], slots, weights, whole)
-        gathered[0, head * dim : (head + 1) * dim] = whole[:dim]
+        attend_head(outputs, head * dim, dim, keys[source], values[source], slots, gathered[0])
     return gathered
 
 

@@ -16,7 +16,7 @@ from engine.models.jit.decorators import compiled, compiled_for_finite, compiled
 from engine.models.jit.dot_products import BLOCK
 from engine.models.jit.shared import bits_as_float
 
-__all__ = ["attend", "dot", "gate", "norm", "rotate", "round_row"]
+__all__ = ["attend", "attend_head", "dot", "gate", "norm", "rotate", "round_row"]
 
 Array = NDArray[np.float32]
 
@@ -123,6 +123,20 @@ def attend(query: Array, keys: Array, values: Array, slots: NDArray[np.int32], w
     for place in range(n_slots):
         weights[place] *= share
     sum_of_slots(weights.ctypes.data, values.ctypes.data, slots.ctypes.data, n_slots, length, gathered.ctypes.data)
+
+
+@compiled
+def attend_head(
+    outputs: Array, first: int, size: int, keys: Array, values: Array, slots: NDArray[np.int32], gathered: Array
+) -> None:
+    """What one head gathers: of `outputs` and `gathered`, its numbers are the `size` from `first` on."""
+    padded = keys.shape[1]
+    query, whole, weights = np.zeros(padded, np.float32), np.empty(padded, np.float32), np.empty(len(slots), np.float32)
+    factor = np.float32(1) / np.sqrt(np.float32(size))
+    for place in range(size):
+        query[place] = outputs[first + place] * factor
+    attend(query, keys, values, slots, weights, whole)
+    gathered[first : first + size] = whole[:size]
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Matrices packed for the products of `instructions`: 4 or 8 bits a weight, eight outputs side by side.
+"""Matrices packed for the products of `dot_products`: 4 or 8 bits a weight, eight outputs side by side.
 
 A weight is `scale * number + minimum`, with a scale, and for 4 bits a minimum, for every 32 inputs of
 an output. Files of the kinds Q4_0, Q4_1 and Q8_0 are of that form already, and are packed as they

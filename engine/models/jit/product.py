@@ -18,7 +18,7 @@ Array = NDArray[np.float32]
 
 
 class Matrix(NamedTuple):
-    """A matrix of every layer, packed; see `packed.pack_matrix`."""
+    """A matrix of every layer, packed; see `packed.Packer`."""
 
     bits: int
     n_blocks: int

@@ -1,12 +1,12 @@
-"""The forward pass as a program of steps that several threads share, compiled.
+"""The forward pass as a program of stages that several threads share, compiled.
 
-A step is one product of a layer or its attention, cut into parts. The thread that was asked for the
-pass opens a step, and every thread takes the next part that nobody has taken, until none is left.
+A stage is one product of a layer or its attention, cut into parts. The thread that was asked for the
+pass opens a stage, and every thread takes the next part that nobody has taken, until none is left.
 So a helper that the system runs late, or not at all, costs speed and nothing else; nobody waits but for
-parts that are being computed. Between two steps the first thread alone does what is small.
+parts that are being computed. Between two stages the first thread alone does what is small.
 
-A ticket is the number of the step, shifted, plus the part: one counter says both, so that a part can
-never be taken for one of another step.
+A ticket is the number of the stage, shifted, plus the part: one counter says both, so that a part can
+never be taken for one of another stage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.jit.decorators import compiled
-from engine.models.jit.numbers import attend, gate, norm, rotate
+from engine.models.jit.numbers import attend_head, gate, norm, rotate
 from engine.models.jit.product import Matrix, multiply, round_into
 from engine.models.jit.shared import (
     fetch_and_add,
@@ -34,7 +34,7 @@ Array = NDArray[np.float32]
 Plan = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 QKV, ATTENTION, OUTPUT, GATE_UP, DOWN, HEAD = range(6)
-N_STEPS = 5  # of a layer: all but the head
+N_STAGES = 5  # of a layer: all but the head
 SHIFT = 24
 PART = (1 << SHIFT) - 1
 PATIENCE = 4000  # looks at a counter before the core is offered to others
@@ -88,7 +88,7 @@ class Pass(NamedTuple):
     cosines: Array  # (n, n_dims / 2)
     sines: Array
     part_sizes: NDArray[np.int64]  # (6,): groups of outputs in a part of a product, by kind
-    n_parts: NDArray[np.int64]  # (steps + 2,): of each step; none before the first and behind the last
+    n_parts: NDArray[np.int64]  # (stages + 2,): of each stage; none before the first and behind the last
 
 
 class Work(NamedTuple):
@@ -104,19 +104,19 @@ class Work(NamedTuple):
 
 
 def plan(weights: Weights, n_heads: int, n_rows: int, n_layers: int, n_parts: int, *, with_head: bool) -> Plan:
-    """The sizes of the parts of a step by its kind, and how many parts each step has; see `Pass`.
+    """The sizes of the parts of a stage by its kind, and how many parts each stage has; see `Pass`.
 
     A product is cut into about `n_parts`, attention into one for each row and query head.
     """
     matrices = {QKV: weights.qkv, OUTPUT: weights.output, GATE_UP: weights.gate_up, DOWN: weights.down}
-    sizes = np.ones(N_STEPS + 1, np.int64)
-    counts = np.full(N_STEPS + 1, n_rows * n_heads, np.int64)
+    sizes = np.ones(N_STAGES + 1, np.int64)
+    counts = np.full(N_STAGES + 1, n_rows * n_heads, np.int64)
     for kind, matrix in {**matrices, HEAD: weights.head}.items():
         n_groups = matrix.blocks.shape[1]
         sizes[kind] = -(-n_groups // n_parts)
         counts[kind] = -(-n_groups // sizes[kind])
     last = [counts[HEAD]] if with_head else []
-    return sizes, np.array([0, *np.tile(counts[:N_STEPS], n_layers), *last, 0], np.int64)
+    return sizes, np.array([0, *np.tile(counts[:N_STAGES], n_layers), *last, 0], np.int64)
 
 
 @compiled
@@ -131,22 +131,16 @@ def _attention_part(work: Work, layer: int, part: int) -> None:
         slots[place] = place
     for place in range(n_own):
         slots[n_before + place] = n_before + asked.ways[row, place]
-    padded = work.keys.shape[3]
-    query, gathered = np.zeros(padded, np.float32), np.empty(padded, np.float32)
-    factor = np.float32(1) / np.sqrt(np.float32(size))
-    for place in range(size):
-        query[place] = memory.outputs[row, first + place] * factor
-    weights = np.empty(len(slots), np.float32)
-    attend(query, work.keys[layer, source], work.values[layer, source], slots, weights, gathered)
-    memory.gathered[row, first : first + size] = gathered[:size]
+    keys, values = work.keys[layer, source], work.values[layer, source]
+    attend_head(memory.outputs[row], first, size, keys, values, slots, memory.gathered[row])
 
 
 @compiled
-def _compute(step: int, part: int, work: Work) -> None:
-    """One part of a step."""
+def _compute(stage: int, part: int, work: Work) -> None:
+    """One part of a stage."""
     stay_apart()
     weights, memory, asked = work.weights, work.memory, work.asked
-    layer, kind = (step - 1) // N_STEPS, (step - 1) % N_STEPS
+    layer, kind = (stage - 1) // N_STAGES, (stage - 1) % N_STAGES
     if kind == ATTENTION:
         _attention_part(work, layer, part)
         return
@@ -167,9 +161,9 @@ def _compute(step: int, part: int, work: Work) -> None:
 
 @compiled
 def _take_part(work: Work) -> bool:
-    """Compute the next part of the step that is open; whether there was one.
+    """Compute the next part of the stage that is open; whether there was one.
 
-    The step may have changed between the look at the counter and the taking: the ticket says which it is.
+    The stage may have changed between the look at the counter and the taking: the ticket says which it is.
     """
     counters = work.memory.counters.ctypes.data
     ticket = load_acquire(counters + TICKET)
@@ -184,16 +178,16 @@ def _take_part(work: Work) -> bool:
 
 
 @compiled
-def _share(step: int, work: Work) -> None:
-    """Open a step, work on it with whoever helps, and come back when it is done."""
+def _share(stage: int, work: Work) -> None:
+    """Open a stage, work on it with whoever helps, and come back when it is done."""
     stay_apart()
     counters = work.memory.counters.ctypes.data
     store_release(counters + DONE, 0)
-    store_release(counters + TICKET, step << SHIFT)
+    store_release(counters + TICKET, stage << SHIFT)
     while _take_part(work):
         pass
     looks = 0
-    while load_acquire(counters + DONE) < work.asked.n_parts[step]:
+    while load_acquire(counters + DONE) < work.asked.n_parts[stage]:
         looks = _wait(looks)
 
 
@@ -208,7 +202,7 @@ def _wait(looks: int) -> int:
 
 @compiled
 def assist(work: Work) -> None:
-    """What a helper does: take parts of every step until the pass is over."""
+    """What a helper does: take parts of every stage until the pass is over."""
     counters = work.memory.counters.ctypes.data
     looks = 0
     over = len(work.asked.n_parts) - 1
@@ -260,35 +254,35 @@ def forward(work: Work, hidden: Array, taps: NDArray[np.int64], streams: Array, 
     n_rows, width = hidden.shape
     normed = np.empty(width, np.float32)
     gated = np.empty(shape.ffn_width, np.float32)
-    step = 1  # nothing is open before
+    stage = 1  # nothing is open before
     for layer in range(asked.n_layers):
         for row in range(n_rows):
             norm(hidden[row], weights.attention_norm[layer], shape.epsilon, normed)
             round_into(normed, row, memory.numbers, memory.factors)
-        _share(step, work)
+        _share(stage, work)
         for row in range(n_rows):
             _place(work, layer, row)
-        _share(step + 1, work)
+        _share(stage + 1, work)
         for row in range(n_rows):
             round_into(memory.gathered[row], row, memory.numbers, memory.factors)
-        _share(step + 2, work)
+        _share(stage + 2, work)
         for row in range(n_rows):
             _add(memory.outputs[row], hidden[row])
             norm(hidden[row], weights.ffn_norm[layer], shape.epsilon, normed)
             round_into(normed, row, memory.numbers, memory.factors)
-        _share(step + 3, work)
+        _share(stage + 3, work)
         for row in range(n_rows):
             gate(memory.outputs[row], gated)
             round_into(gated, row, memory.numbers, memory.factors)
-        _share(step + 4, work)
+        _share(stage + 4, work)
         for row in range(n_rows):
             _add(memory.outputs[row], hidden[row])
         if taps[layer] >= 0:
             streams[taps[layer]] = hidden
-        step += N_STEPS
+        stage += N_STAGES
     for row in range(n_rows):
         norm(hidden[row], weights.final_norm, shape.epsilon, final[row])
         round_into(final[row], row, memory.numbers, memory.factors)
     if asked.first_asked < n_rows:
-        _share(step, work)
+        _share(stage, work)
     end(work)
