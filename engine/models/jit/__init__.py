@@ -16,6 +16,9 @@ from engine.folders import cache_folder
 
 __all__ = ["CODE"]
 
+if _config.DISABLE_JIT:
+    raise RuntimeError("NUMBA_DISABLE_JIT is set, and instructions of a processor cannot be interpreted")
+
 _sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 _before = _config.CACHE_DIR
 CODE = Path(_before or cache_folder() / "numba") / hashlib.sha256(_sources).hexdigest()[:16]
