@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.errors import ModelFileError, ModelNotFound
 
 if TYPE_CHECKING:
-    from gguf import GGUFReader, ReaderTensor
+    from gguf import GGUFReader, ReaderField, ReaderTensor
 
 __all__ = ["GGUFFile", "read_gguf"]
 
@@ -28,6 +28,7 @@ Value = TypeVar("Value", str, int, float, bool)
 
 _VERSIONS = (2, 3)
 _HEAD = struct.Struct("<4sI")  # magic and version, little-endian
+_LENGTH = struct.Struct("<Q")  # of a string
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +67,8 @@ class GGUFFile:
             )
         return found
 
-    def tensor(self, name: str, *shape: int) -> NDArray[np.float32]:
-        """The tensor `name`, de-quantised, checked to have `shape` (rows first).
+    def tensor(self, name: str, *shape: int, rows: slice = slice(None)) -> NDArray[np.float32]:
+        """The tensor `name`, or some of its rows, de-quantised; the whole is checked to have `shape` (rows first).
 
         Raises
         ------
@@ -85,14 +86,15 @@ class GGUFFile:
         try:
             # copied: float32 tensors come back as views of the file, which may change or go
             with np.errstate(all="ignore"):  # what is not finite is refused below
-                array = np.array(dequantize(tensor.data, tensor.tensor_type), np.float32, order="C")
+                array = np.array(dequantize(tensor.data[rows], tensor.tensor_type), np.float32, order="C")
         except (NotImplementedError, ValueError) as error:
             raise ModelFileError(
                 f"{self.path} stores {name} as {tensor.tensor_type.name}, which the installed gguf package cannot "
                 "de-quantise; use a file of another quantisation, such as Q8_0, or a newer gguf package"
             ) from error
-        if array.shape != shape:
-            raise ModelFileError(f"{self.path} has {name} of shape {array.shape}; its metadata promise {shape}")
+        found = (len(tensor.data), *array.shape[1:])
+        if found != shape:
+            raise ModelFileError(f"{self.path} has {name} of shape {found}; its metadata promise {shape}")
         with np.errstate(invalid="ignore"):  # both infinities
             total = array.sum(dtype=np.float64)
         if not np.isfinite(total):
@@ -124,7 +126,7 @@ def read_gguf(path: Path | str) -> GGUFFile:
     _check_head(path)
     reader = _reader(path)
     try:
-        fields = {key: field.contents() for key, field in reader.fields.items()}
+        fields = {key: _contents(field) for key, field in reader.fields.items()}
     except (ValueError, IndexError) as error:
         raise _damaged(path) from error
     n_parts = fields.get("split.count", 1)
@@ -178,7 +180,8 @@ def _reader(path: Path) -> GGUFReader:
             head = self.data[orig_offs : orig_offs + 12].tobytes()
             kind, count, start = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little"), orig_offs + 12
             if kind == GGUFValueType.STRING:
-                parts, size = _strings(self.data, start, count)
+                strings, size = _strings(self.data.data, start, count)
+                parts: list[Any] = [strings]
             elif kind in self.gguf_scalar_to_np:
                 number = np.dtype(self.gguf_scalar_to_np[GGUFValueType(kind)])
                 size = count * number.itemsize
@@ -204,17 +207,25 @@ def _reader(path: Path) -> GGUFReader:
     return reader
 
 
-def _strings(data: NDArray[np.uint8], start: int, count: int) -> tuple[list[NDArray[np.uint8]], int]:
+def _contents(field: ReaderField) -> Any:
+    """What a field holds; a list of strings stands in it as `_strings` has read it."""
+    last: Any = field.parts[-1]
+    return last if isinstance(last, list) else field.contents()
+
+
+def _strings(data: memoryview, start: int, count: int) -> tuple[list[str], int]:
     """`count` strings from `start` on, each behind its length in 8 bytes; and how many bytes they take."""
-    strings = []
-    offset = start
+    ends, offset = [], start
     for _ in range(count):
-        begin = offset + 8
-        offset = begin + int.from_bytes(data[offset:begin].tobytes(), "little")
-        if offset > len(data):
-            raise ValueError("a string reaches beyond the end of the file")
-        strings.append(data[begin:offset])
-    return strings, offset - start
+        begin = offset + _LENGTH.size
+        if begin > len(data):
+            raise ValueError("the length of a string reaches beyond the end of the file")
+        offset = begin + _LENGTH.unpack_from(data, offset)[0]
+        ends.append(offset - start)
+    if offset > len(data):
+        raise ValueError("a string reaches beyond the end of the file")
+    raw, begins = data[start:offset].tobytes(), [0, *ends]
+    return [raw[begin + _LENGTH.size : end].decode() for begin, end in zip(begins, ends, strict=False)], len(raw)
 
 
 def _damaged(path: Path) -> ModelFileError:

@@ -67,10 +67,7 @@ class GGUFTokenizer:
         self.end_tokens: frozenset[int] = frozenset(token for token in ends if token is not None)
         self._control = {token for token, kind in enumerate(types) if kind in (UNKNOWN, CONTROL, UNUSED)}
         self._control |= self.end_tokens if self._begin is None else self.end_tokens | {self._begin}
-        self._bytes = [
-            name.encode() if token in self._control or types[token] == USER_DEFINED else _bytes_of(name)
-            for token, name in enumerate(self._names)
-        ]
+        self._as_written = self._control | {token for token, kind in enumerate(types) if kind == USER_DEFINED}
         self._adds_begin = file.value("tokenizer.ggml.add_bos_token", bool, rule.begins) and self._begin is not None
         self._template = file.value("tokenizer.chat_template", str, "")
         user_defined = [name for name, kind in zip(self._names, types, strict=True) if kind == USER_DEFINED]
@@ -122,7 +119,8 @@ class GGUFTokenizer:
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that `token` stands for; for a control token, its name."""
-        return self._bytes[token]
+        name = self._names[token]
+        return name.encode() if token in self._as_written else _bytes_of(name)
 
     def is_control(self, token: int) -> bool:
         """Whether `token` is no part of the text."""
@@ -184,9 +182,14 @@ def _encoder(file: GGUFFile, rule: SplitRule, vocabulary: dict[str, int], user_d
     from tokenizers.models import BPE
     from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 
-    pairs = [line.partition(" ")[::2] for line in _strings(file, "tokenizer.ggml.merges")]
-    merges = [(left, right) for left, right in pairs if {left, right, left + right} <= vocabulary.keys()]
-    encoder = Tokenizer(BPE(vocabulary, merges, ignore_merges=rule.whole_words))
+    lines = (line.partition(" ") for line in _strings(file, "tokenizer.ggml.merges"))
+    pairs = [(left, right) for left, _, right in lines]
+    try:
+        model = BPE(vocabulary, pairs, ignore_merges=rule.whole_words)
+    except Exception:  # the package's own word for a merge of what is not in the vocabulary, such as a control token
+        known = [pair for pair in pairs if {*pair, "".join(pair)} <= vocabulary.keys()]
+        model = BPE(vocabulary, known, ignore_merges=rule.whole_words)
+    encoder = Tokenizer(model)
     splits = [Split(Regex(pattern), "isolated") for pattern in rule.patterns]
     encoder.pre_tokenizer = Sequence([*splits, ByteLevel(add_prefix_space=False, use_regex=False)])
     encoder.add_tokens([AddedToken(name, normalized=False) for name in user_defined if name])

@@ -11,6 +11,7 @@ from engine.models.base import Progress
 from engine.models.gguf import GGUFFile
 from engine.models.jit import CODE
 from engine.models.jit.backend import JitTransformer, Packed
+from engine.models.jit.dot_products import GROUP
 from engine.models.jit.packed import Numbers, Packer, bits_of, read_numbers
 from engine.models.jit.product import Matrix
 from engine.models.jit.program import Shape, Weights
@@ -23,6 +24,7 @@ __all__ = ["load_packed"]
 Array = NDArray[np.float32]
 
 QKV = ("attn_q", "attn_k", "attn_v")
+ROWS_AT_ONCE = 512 * GROUP  # of the embedding or the head, while it is packed: the memory for it stays small
 # What is multiplied with at once:
 PARTS: tuple[tuple[str, ...], ...] = (QKV, ("attn_output",), ("ffn_gate", "ffn_up"), ("ffn_down",))
 
@@ -104,7 +106,9 @@ class _Reader:
         """Embedding or head."""
         size = self._shape.vocab_size, self._shape.width
         packer = Packer(bits_of(self._file, [name]), 1, *size)
-        packer.fill(0, [self._numbers(name, *size)])
+        for first in range(0, size[0], ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            packer.fill(0, [self._numbers(name, *size, rows=rows)], first_group=first // GROUP)
         return packer.matrix()
 
     def _matrices(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
@@ -159,9 +163,9 @@ class _Reader:
             "v": keys,
         }
 
-    def _numbers(self, name: str, n_outputs: int, n_inputs: int) -> Numbers:
+    def _numbers(self, name: str, n_outputs: int, n_inputs: int, *, rows: slice = slice(None)) -> Numbers:
         self._source.taken.add(name)
-        return read_numbers(self._file, name, n_outputs, n_inputs)
+        return read_numbers(self._file, name, n_outputs, n_inputs, rows=rows)
 
     def _vectors(self, name: str, size: int) -> Array:
         return np.stack([self._source.take(f"blk.{layer}.{name}", size) for layer in range(self._shape.n_layers)])

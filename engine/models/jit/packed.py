@@ -24,42 +24,48 @@ from engine.models.packed import pack
 __all__ = ["Numbers", "Packer", "bits_of", "matrix_rows", "pack_matrix", "read_numbers"]
 
 Array = NDArray[np.float32]
+Scales = NDArray[np.float16] | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
-    """A matrix as whole numbers.
+    """A matrix, or some of its outputs, as whole numbers.
 
     Attributes
     ----------
     bits : int
         4 or 8.
-    numbers : array, shape (outputs, blocks, 32)
-        From 0 to 15, or signed numbers of 8 bits in the bytes of this array.
+    words : array, shape (outputs, blocks, bits)
+        Four bytes each. For 8 bits a byte is a signed number, and they stand in the order of the inputs; for 4 bits
+        it is two numbers from 0 to 15: in its low half one of the inputs 0 to 15 of the block, in its high half
+        that of the input 16 further on.
     scales : array, shape (outputs, blocks)
     minima : array, shape (outputs, blocks)
         None for 8 bits.
     """
 
     bits: int
-    numbers: NDArray[np.uint8]
-    scales: Array
-    minima: Array | None = None
+    words: NDArray[np.uint32]
+    scales: Scales
+    minima: Scales | None = None
 
     def in_order(self, order: NDArray[np.int64]) -> Numbers:
         """Its outputs in another order."""
         minima = None if self.minima is None else self.minima[order]
-        return Numbers(self.bits, self.numbers[order], self.scales[order], minima)
+        return Numbers(self.bits, self.words[order], self.scales[order], minima)
 
     def of_8_bits(self) -> Numbers:
         """The same in 8 bits, rounded if it is not."""
         if self.minima is None:
             return self
-        return _rounded((self.numbers * self.scales[..., None] + self.minima[..., None]).reshape(len(self.numbers), -1))
+        pairs = np.ascontiguousarray(self.words).view(np.uint8)  # (outputs, blocks, 16)
+        numbers = np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
+        scales, minima = (factors[..., None].astype(np.float32) for factors in (self.scales, self.minima))
+        return _rounded((numbers * scales + minima).reshape(len(numbers), -1))
 
 
-def read_numbers(file: GGUFFile, name: str, n_outputs: int, n_inputs: int) -> Numbers:
-    """The matrix `name` of a file.
+def read_numbers(file: GGUFFile, name: str, n_outputs: int, n_inputs: int, *, rows: slice = slice(None)) -> Numbers:
+    """The matrix `name` of a file, or those of its outputs that `rows` says.
 
     Raises
     ------
@@ -68,11 +74,12 @@ def read_numbers(file: GGUFFile, name: str, n_outputs: int, n_inputs: int) -> Nu
     """
     tensor = file.tensors.get(name)
     if tensor is None or tuple(int(size) for size in tensor.shape[::-1]) != (n_outputs, n_inputs) or n_inputs % BLOCK:
-        return _rounded(file.tensor(name, n_outputs, n_inputs))
+        return _rounded(file.tensor(name, n_outputs, n_inputs, rows=rows))
     kinds = {GGMLQuantizationType.Q4_0: _q4_0, GGMLQuantizationType.Q4_1: _q4_1, GGMLQuantizationType.Q8_0: _q8_0}
     if tensor.tensor_type not in kinds:
-        return _rounded(file.tensor(name, n_outputs, n_inputs))
-    blocks = np.asarray(tensor.data).reshape(n_outputs, n_inputs // BLOCK, -1)  # (outputs, blocks, bytes of a block)
+        return _rounded(file.tensor(name, n_outputs, n_inputs, rows=rows))
+    raw = np.asarray(tensor.data)[rows]
+    blocks = raw.reshape(len(raw), n_inputs // BLOCK, -1)  # (outputs, blocks, bytes of a block)
     numbers = kinds[tensor.tensor_type](blocks)
     if not np.isfinite(numbers.scales).all() or (numbers.minima is not None and not np.isfinite(numbers.minima).all()):
         file.tensor(name, n_outputs, n_inputs)  # which says what is wrong
@@ -81,29 +88,30 @@ def read_numbers(file: GGUFFile, name: str, n_outputs: int, n_inputs: int) -> Nu
 
 def _q4_0(blocks: NDArray[np.uint8]) -> Numbers:
     scales = _halves(blocks[:, :, :2])[..., 0]
-    return Numbers(4, _nibbles(blocks[:, :, 2:]), scales, scales * np.float32(-8))
+    return Numbers(4, _words(blocks[:, :, 2:]), scales, scales.astype(np.float32) * np.float32(-8))
 
 
 def _q4_1(blocks: NDArray[np.uint8]) -> Numbers:
-    both = _halves(blocks[:, :, :4])
-    return Numbers(4, _nibbles(blocks[:, :, 4:]), both[..., 0].copy(), both[..., 1].copy())
+    words = _words(blocks)  # of each block, five: scale and minimum, then the numbers
+    both = np.ascontiguousarray(words[:, :, :1]).view(np.float16)
+    return Numbers(4, words[:, :, 1:], both[..., 0], both[..., 1])
 
 
 def _q8_0(blocks: NDArray[np.uint8]) -> Numbers:
-    return Numbers(8, blocks[:, :, 2:], _halves(blocks[:, :, :2])[..., 0])
+    return Numbers(8, _words(blocks[:, :, 2:]), _halves(blocks[:, :, :2])[..., 0])
 
 
-def _halves(raw: NDArray[np.uint8]) -> Array:
-    return np.ascontiguousarray(raw).view(np.float16).astype(np.float32)
+def _halves(raw: NDArray[np.uint8]) -> NDArray[np.float16]:
+    return np.ascontiguousarray(raw).view(np.float16)
 
 
-def _nibbles(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.concatenate([raw & np.uint8(15), raw >> np.uint8(4)], axis=2)
+def _words(raw: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    return np.ascontiguousarray(raw).view(np.uint32)
 
 
 def _rounded(matrix: Array) -> Numbers:
     numbers, scales = pack(matrix)
-    return Numbers(8, numbers ^ np.uint8(128), scales)
+    return Numbers(8, (numbers ^ np.uint8(128)).view(np.uint32), scales)
 
 
 class Packer:
@@ -121,17 +129,19 @@ class Packer:
         self._n_blocks = -(-n_inputs // BLOCK)
         self._blocks = _aligned(n_layers, -(-n_outputs // GROUP), self._n_blocks * block_bytes(bits))
 
-    def fill(self, layer: int, parts: Sequence[Numbers]) -> None:
-        """Pack the parts of a layer, which stand on top of each other."""
+    def fill(self, layer: int, parts: Sequence[Numbers], *, first_group: int = 0) -> None:
+        """Pack the parts of a layer, which stand on top of each other, from a group of outputs on."""
         bits = self._bits
         parts = [part if bits == 4 else part.of_8_bits() for part in parts]
-        whole = self._blocks[layer].reshape(-1, self._n_blocks, block_bytes(bits))
-        whole[:, :, : bits * 32] = _side_by_side(_grouped(part.numbers for part in parts), bits)
-        scales = whole[:, :, bits * 32 :].view(np.float32)
-        scales[:, :, :GROUP] = _grouped(part.scales for part in parts).swapaxes(1, 2)
+        words = _grouped([part.words for part in parts])  # (groups, 8, blocks, bits)
+        groups = self._blocks[layer, first_group : first_group + len(words)]
+        whole = groups.view(np.uint32).reshape(len(words), self._n_blocks, -1, GROUP)  # vectors of a word for an output
+        whole[:, :, :bits] = words.transpose(0, 2, 3, 1)
+        factors = whole.view(np.float32)
+        factors[:, :, bits] = _grouped([part.scales for part in parts]).swapaxes(1, 2)
         if bits == 4:
-            minima = _grouped(part.minima for part in parts if part.minima is not None)
-            scales[:, :, GROUP:] = minima.swapaxes(1, 2)
+            minima = [part.minima for part in parts if part.minima is not None]
+            factors[:, :, bits + 1] = _grouped(minima).swapaxes(1, 2)
 
     def matrix(self, bias: Array | None = None) -> Matrix:
         """What was packed, with a bias of shape (layers, outputs)."""
@@ -170,22 +180,13 @@ def matrix_rows(matrix: Matrix, outputs: NDArray[np.int64]) -> Array:
     return rows.reshape(len(outputs), -1)
 
 
-def _grouped(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+def _grouped(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Parts on top of each other, in groups of eight outputs: shape (groups, 8, ...); zeros where there are no more."""
-    whole = np.concatenate(list(parts))
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     room = -len(whole) % GROUP
-    return np.pad(whole, ((0, room), *((0, 0) for _ in whole.shape[1:]))).reshape(-1, GROUP, *whole.shape[1:])
-
-
-def _side_by_side(numbers: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    """Vectors of four inputs of eight outputs, shape (groups, blocks, bits * 32); two to a byte for 4 bits.
-
-    `numbers` has shape (groups, 8, blocks, 32).
-    """
-    n_groups, _, n_blocks, _ = numbers.shape
-    vectors = numbers.reshape(n_groups, GROUP, n_blocks, 8, 4).transpose(0, 2, 3, 1, 4).reshape(n_groups, n_blocks, -1)
-    half = vectors.shape[2] // 2
-    return vectors if bits == 8 else vectors[:, :, :half] | (vectors[:, :, half:] << np.uint8(4))
+    if room:
+        whole = np.concatenate([whole, np.zeros((room, *whole.shape[1:]), whole.dtype)])
+    return whole.reshape(-1, GROUP, *whole.shape[1:])
 
 
 def _aligned(*shape: int) -> NDArray[np.uint8]:

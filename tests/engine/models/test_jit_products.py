@@ -27,7 +27,9 @@ def whole_numbers(bits: int, n_outputs: int, n_blocks: int, value: int | None) -
 def packed(bits: int, numbers: np.ndarray, scales: np.ndarray, minima: np.ndarray) -> Matrix:
     packer = Packer(bits, 1, len(numbers), numbers.shape[1] * 32)
     stored = numbers.astype(np.int8).view(np.uint8)
-    packer.fill(0, [Numbers(bits, stored, scales, minima if bits == 4 else None)])
+    if bits == 4:
+        stored = stored[:, :, :16] | stored[:, :, 16:] << 4
+    packer.fill(0, [Numbers(bits, stored.view(np.uint32), scales, minima if bits == 4 else None)])
     return packer.matrix()
 
 
