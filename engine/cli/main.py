@@ -9,12 +9,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
-from engine.cli import arithmetic, bench, compare, lab, models, run, runs
 from engine.errors import DraftscopeError
 
 __all__ = ["main"]
+
+COMMANDS = ("run", "bench", "compare", "lab", "arithmetic", "models", "runs")  # each a module beside this one
 
 
 class _Parser(argparse.ArgumentParser):
@@ -32,9 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     parser = _Parser(prog="python -m engine", description="Speculative decoding, step by step.", allow_abbrev=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, bench, compare, lab, arithmetic, models, runs):
-        command.add_parser(commands)
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    named = [name for name in COMMANDS if name in given[:1]]
+    for name in named or COMMANDS:  # what the others import takes a while
+        import_module(f"engine.cli.{name}").add_parser(commands)
+    chosen = parser.parse_args(given)
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it lives as long as the process
     try:

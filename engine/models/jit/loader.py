@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ from engine.models.jit.product import Matrix
 from engine.models.jit.program import Shape, Weights
 from engine.models.locks import file_lock
 from engine.models.rope import frequencies, in_halves
+from engine.models.threads import n_session_threads
 from engine.models.weights import Source, memory_of_machine
 
 __all__ = ["load_packed"]
@@ -122,7 +125,8 @@ class _Reader:
             names = [f"blk.{layer}.{part}.weight" for layer in range(shape.n_layers) for part in parts]
             size = sum(n_outputs[part] for part in parts), n_inputs.get(parts[0], width)
             packers.append(Packer(bits_of(self._file, names), shape.n_layers, *size))
-        for layer in range(shape.n_layers):
+
+        def fill(layer: int) -> None:
             for packer, parts in zip(packers, PARTS, strict=True):
                 numbers = [
                     self._numbers(f"blk.{layer}.{part}.weight", n_outputs[part], n_inputs.get(part, width))
@@ -132,8 +136,11 @@ class _Reader:
                     orders = self._orders().values()
                     numbers = [part.in_order(order) for part, order in zip(numbers, orders, strict=True)]
                 packer.fill(layer, numbers)
-            if self._progress:
-                self._progress(layer + 1, shape.n_layers + 1)
+
+        with ThreadPoolExecutor(n_session_threads()) as pool:
+            for n_done, _ in enumerate(pool.map(fill, range(shape.n_layers)), 1):
+                if self._progress:
+                    self._progress(n_done, shape.n_layers + 1)
         qkv, output, gate_up, down = packers
         return qkv.matrix(self._bias()), output.matrix(), gate_up.matrix(), down.matrix()
 
