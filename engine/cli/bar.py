@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engine.bench.run import Progress as RunsProgress
 from engine.models.base import Clock, Progress
+
+if TYPE_CHECKING:
+    from engine.bench.run import Progress as RunsProgress
 
 __all__ = ["progress_bar", "progress_lines", "runs_bar"]
 
