@@ -1,6 +1,9 @@
 """`--help` of every command: it can be printed, and nothing in it is a template that was left unfilled."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +57,17 @@ def test_no_help_shows_an_unfilled_template(capsys):
     for told in commands.values():
         assert not set("{}") & set(CHOICES.sub("", told))
         assert not re.search(r"%\(\w*\)|default:?\s+None\b", told)
+
+
+def test_a_command_imports_nothing_that_only_others_need():
+    program = (
+        "import sys; from engine.cli.main import main\n"
+        "try: main(['run', '--help'])\n"
+        "except SystemExit: print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
+    loaded = {name for name in done.stdout.split() if name.startswith("engine.")}
+    assert "engine.cli.run" in loaded
+    assert not {name for name in loaded if name.startswith(("engine.bench", "engine.lab", "engine.compare"))}

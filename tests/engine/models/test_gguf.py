@@ -13,7 +13,7 @@ from engine.errors import ModelFileError, ModelNotFound
 from engine.models import weights
 from engine.models.gguf import read_gguf
 from engine.models.gguf_loader import load_gguf
-from tests.engine.models.tiny_files import Tiny, write
+from tests.engine.models.tiny_files import TOKENS, Tiny, write
 
 
 @pytest.fixture
@@ -65,6 +65,39 @@ def test_a_damaged_header_ends_in_an_error_of_ours_or_in_a_model(tmp_path: Path,
             load_gguf(path)
         except ModelFileError:
             continue
+
+
+@pytest.mark.parametrize("length", [b"\xff" * 8, (1 << 40).to_bytes(8, "little")])
+def test_a_token_longer_than_the_file_is_refused(tmp_path: Path, tiny_file: Path, length: bytes) -> None:
+    whole = tiny_file.read_bytes()
+    last = TOKENS[-1].encode()
+    place = whole.index(len(last).to_bytes(8, "little") + last)
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(whole[:place] + length + whole[place + 8 :])
+    with pytest.raises(ModelFileError, match="is cut short or damaged"):
+        read_gguf(path)
+
+
+def test_a_token_that_is_no_text_is_refused(tmp_path: Path, tiny_file: Path) -> None:
+    whole, last = tiny_file.read_bytes(), TOKENS[-1].encode()
+    size = len(last).to_bytes(8, "little")
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(whole.replace(size + last, size + b"\xff" * len(last)))
+    with pytest.raises(ModelFileError, match="is cut short or damaged"):
+        read_gguf(path)
+
+
+def test_strings_are_read_as_the_package_reads_them(tiny_file: Path) -> None:
+    fields = {key: field.contents() for key, field in GGUFReader(tiny_file).fields.items()}
+    assert read_gguf(tiny_file).fields == fields
+
+
+def test_some_rows_of_a_tensor_are_read_alone(tiny_file: Path) -> None:
+    file, shape = read_gguf(tiny_file), (len(TOKENS), Tiny().width)
+    whole = file.tensor("token_embd.weight", *shape)
+    assert np.array_equal(file.tensor("token_embd.weight", *shape, rows=slice(3, 9)), whole[3:9])
+    with pytest.raises(ModelFileError, match="its metadata promise"):
+        file.tensor("token_embd.weight", 6, Tiny().width, rows=slice(3, 9))
 
 
 @pytest.mark.parametrize("family", ["gemma3", "mamba", "qwen2moe", "clip"])

@@ -121,6 +121,17 @@ def test_what_is_in_blocks_of_32_already_is_packed_as_it_is(
     np.testing.assert_array_equal(rows, file.tensor("one", n_outputs, 96))
 
 
+@pytest.mark.parametrize("kind", ["F32", "F16", "Q4_0", "Q4_1", "Q5_1", "Q8_0"])
+def test_a_matrix_in_pieces_is_packed_as_the_whole_is(tmp_path: Path, kind: str) -> None:
+    file = file_of(tmp_path / "one.gguf", one=stored(matrix(29, 96), kind))
+    whole, _ = rows_of(file, ["one"], 29, 96)
+    packer = Packer(bits_of(file, ["one"]), 1, 29, 96)
+    for first in (16, 0):
+        numbers = read_numbers(file, "one", 29, 96, rows=slice(first, first + 16))
+        packer.fill(0, [numbers], first_group=first // 8)
+    np.testing.assert_array_equal(packer.matrix().blocks, whole.blocks)
+
+
 @pytest.mark.parametrize("kind", ["F32", "F16", "BF16", "Q5_0", "Q5_1"])
 def test_other_kinds_are_off_by_half_a_step_of_the_largest_of_32(tmp_path: Path, kind: str) -> None:
     file = file_of(tmp_path / "one.gguf", one=stored(matrix(13, 96), kind))

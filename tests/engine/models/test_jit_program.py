@@ -13,7 +13,7 @@ import pytest
 import tests.engine.models.jit_backend  # noqa: F401
 from engine.errors import ModelFileError
 from engine.models.gguf_loader import load_gguf
-from engine.models.jit import backend, program
+from engine.models.jit import backend, loader, program
 from engine.models.jit.backend import JitTransformer
 from engine.models.jit.team import Team
 from engine.models.threads import THREADS_VARIABLE
@@ -131,6 +131,24 @@ def test_all_families_and_sizes_share_one_compiled_program(tmp_path: Path) -> No
         many_rows(load(write(tmp_path / f"{family}.gguf", Tiny(**{**vars(SHAPE), "family": family}))))
     assert len(program.forward.signatures) == 1
     assert len(program.assist.signatures) == 1
+
+
+def test_heads_are_read_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = load(path).logits(IDS[:5])
+    monkeypatch.setattr(loader, "ROWS_AT_ONCE", 64)
+    np.testing.assert_array_equal(load(path).logits(IDS[:5]), expected)
+
+
+def test_progress_counts_the_layers_and_the_program_and_may_end_it(path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    load_gguf(path, backend="numba", progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, SHAPE.n_layers + 1) for done in range(1, SHAPE.n_layers + 2)]
+
+    def refuse(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load_gguf(path, backend="numba", progress=refuse)
 
 
 def test_a_model_that_overflows_says_so_in_its_rows(path: Path) -> None:
