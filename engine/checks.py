@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from engine.acceptance.base import AcceptanceRule
 from engine.acceptance.tree import children_of
 from engine.drafters.base import Drafter
 from engine.errors import DraftError, DraftscopeError, ForwardError, PromptError
 from engine.models.base import Logits, Model
+from engine.sampling import Peaks
 from engine.tree import MOST_NODES, children
 from engine.values import Draft, Tokens, Verdict
 
@@ -85,14 +83,14 @@ def _without(draft: Draft, dropped: set[int]) -> Draft:
     )
 
 
-def checked_rows(logits: Logits, n_rows: int, target: Model) -> NDArray[np.intp]:
-    """The place of the largest logit of each row, shape (n_rows,); the lowest place on a tie."""
+def checked_rows(logits: Logits, n_rows: int, target: Model) -> Peaks:
+    """The peaks of the rows, which are numbers; a logit of -inf is one if the row has others."""
     if logits.shape != (n_rows, target.vocab_size):
         raise ForwardError(f"{target.name} gave rows of shape {logits.shape}; expected {(n_rows, target.vocab_size)}")
-    best: NDArray[np.intp] = logits.argmax(axis=-1)  # where NaN is, or +inf; or -inf in a row that has no other
-    if not all(math.isfinite(row[place]) for row, place in zip(logits, best, strict=True)):
+    peaks = Peaks(logits)  # where NaN is, or +inf; or -inf in a row that has no other
+    if not all(math.isfinite(row[place]) for row, place in zip(logits, peaks.tokens, strict=True)):
         raise ForwardError(f"{target.name} gave logits that are not numbers (NaN or infinite)")
-    return best
+    return peaks
 
 
 def check_rule(rule: AcceptanceRule, draft: Draft, drafter: Drafter) -> None:

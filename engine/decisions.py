@@ -15,6 +15,8 @@ __all__ = ["decided", "texts_of"]
 
 def texts_of(draft: Draft, output: Output) -> tuple[str, ...]:
     """How each drafted token would be shown behind those that it follows."""
+    if not draft.tokens:
+        return ()
     if draft.parents is None:
         return output.peek(draft.tokens)
     branches = (branch(draft.parents, place) for place in range(len(draft.tokens)))

@@ -246,10 +246,10 @@ def _events(
                 logits = target.logits([*context, *draft.tokens], n_rows)
             else:
                 logits = tree_rows(target, context, draft.tokens, draft.parents)
-            best = checked_rows(logits, n_rows, target)
+            peaks = checked_rows(logits, n_rows, target)
             verify_seconds = watch.lap()
             # 4. Judge.
-            rows = Rows(logits, sampling, partial(draft.before, context), best)
+            rows = Rows(logits, sampling, partial(draft.before, context), peaks)
             verdict = rule.judge(draft, rows, noise=drawing, start=len(context))
             check_verdict(verdict, draft, rule, target.vocab_size)
             output.peek([verdict.token])  # a token without a text fails here, before a part of the step is committed

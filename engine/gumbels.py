@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class SharedGumbels(Noise):
     """
 
     _kept: OrderedDict[int, Array] = field(default_factory=OrderedDict, repr=False, compare=False)
+
+    def of_step(self, start: int) -> Self:
+        """See `Noise.of_step`."""
+        return type(self)(self.seed, start, self._kept)
 
     def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
         """The token with the largest log-probability + Gumbel number at `position`, for any purpose and place."""

@@ -7,6 +7,7 @@ acceptance test speak of the same processed distribution.
 
 from engine.sampling.law_kinds import Dense, Law, OneHot, Sparse
 from engine.sampling.noise import Noise, Purpose
+from engine.sampling.peaks import Peaks
 from engine.sampling.penalties import penalised
 from engine.sampling.processing import law, law_of_scores, log_probability
 from engine.sampling.rows import Rows
@@ -19,6 +20,7 @@ __all__ = [
     "Law",
     "Noise",
     "OneHot",
+    "Peaks",
     "Purpose",
     "Rows",
     "Sampling",

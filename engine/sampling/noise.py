@@ -7,7 +7,7 @@ draw does not depend on what happened before it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from numbers import Integral
 from typing import Self
@@ -71,7 +71,7 @@ class Noise:
 
     def of_step(self, start: int) -> Self:
         """The numbers of the step that begins at absolute position `start`."""
-        return replace(self, step_start=start)
+        return type(self)(self.seed, start)
 
     def uniform(self, position: int, purpose: Purpose, place: int = 0) -> float:
         """The number for the token at absolute `position` (prompt included); in a tree, for one place of that depth."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.sampling.law_kinds import Law, OneHot
+from engine.sampling.peaks import Peaks
 from engine.sampling.penalties import penalised
 from engine.sampling.processing import law_of_scores, log_probability
 from engine.sampling.settings import Sampling
@@ -27,8 +28,8 @@ class Rows:
     before : callable, optional
         Gives the ids that stand before row i: the context, and the drafted tokens on the way to it
         (`engine.values.Draft.before`). Needed where a penalty is set.
-    best : array of int, shape (n,), optional
-        The argmax of each row, where it is known already.
+    peaks : Peaks, optional
+        Of the logits, where they are known already.
     """
 
     def __init__(
@@ -36,12 +37,12 @@ class Rows:
         logits: NDArray[np.floating],
         sampling: Sampling,
         before: Callable[[int], Sequence[int]] | None = None,
-        best: NDArray[np.intp] | None = None,
+        peaks: Peaks | None = None,
     ) -> None:
         self._logits = logits
         self._sampling = sampling
         self._before = before
-        self._best = best if sampling.greedy and not sampling.penalises else None
+        self._peaks = peaks if sampling.greedy and not sampling.penalises else None
         self._scores: dict[int, NDArray[np.floating]] = {}
         self._laws: dict[int, Law] = {}
 
@@ -52,8 +53,8 @@ class Rows:
         return self._laws[index]
 
     def _law(self, index: int) -> Law:
-        if self._best is not None:
-            return OneHot(int(self._best[index]))
+        if self._peaks is not None:
+            return OneHot(self._peaks.tokens[index])
         return law_of_scores(self.scores(index), self._sampling)
 
     def scores(self, index: int) -> NDArray[np.floating]:
@@ -80,7 +81,6 @@ class Rows:
         if not self._sampling.greedy:
             return None
         row = self.scores(index)
-        others = (part for part in (row[:token], row[token + 1 :]) if len(part))
-        best_other = max((float(part[part.argmax()]) for part in others), default=-math.inf)
-        lead = float(row[token]) - best_other
+        peaks, place = (self._peaks, index) if self._peaks is not None else (Peaks(row[None]), 0)
+        lead = float(row[token]) - peaks.runner_up(place, token)
         return lead if math.isfinite(lead) else None

@@ -39,7 +39,7 @@ ARROWS = {
     "engine.output": ("models.base", "text", "values"),
     "engine.stopwatch": ("models.base",),
     "engine.probe": ("acceptance", "errors", "evidence", "gumbels", "laws", "output", "sampling", "tree", "values"),
-    "engine.checks": ("acceptance", "drafters.base", "errors", "models.base", "tree", "values"),
+    "engine.checks": ("acceptance", "drafters.base", "errors", "models.base", "sampling", "tree", "values"),
     "engine.decisions": ("output", "sampling", "tree", "values"),
     "engine.decode": (
         "acceptance", "checks", "decisions", "drafters.base", "errors", "lengths", "models.base", "models.tree_rows",
