@@ -72,8 +72,8 @@ def _backend() -> dict[str, Any]:
             list(BACKENDS),
             key="backend",
             **BOUND,
-            help="What runs the model: ort (ONNX Runtime, 8 bits) and numba (4 or 8 bits, needs AVX2, compiles for "
-            "half a minute the first time) are fast, numpy (32 bits) is the reference. auto takes ort where it can.",
+            help="What runs the model: numba (4 or 8 bits, needs AVX2, compiles for 20 seconds the first time) and ort "
+            "(ONNX Runtime, 8 bits) are fast, numpy (32 bits) is the reference. auto takes the first that can run it.",
         )
         exact_rows = st.toggle(
             "Exact rows",

@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.drafters.combined import LookupFirst
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.head_compiled import CompiledHead, Graphs, compile_head
@@ -174,10 +172,7 @@ def _graphs(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp:
 
 @lru_cache(maxsize=2)
 def _packed(head: Path, head_stamp: tuple[int, int], target: Path, target_stamp: tuple[int, int]) -> PackedHead:
-    from engine.drafters.head_jit import JitHead, pack_head
+    from engine.drafters.head_jit import pack_head
 
     weights, rows = _parts(head, head_stamp, target, target_stamp)
-    packed = pack_head(weights, rows.head)
-    nothing = np.zeros((1, 1 + len(weights.taps), weights.width), np.float32)
-    JitHead(packed, weights, rows.head, 1).read(0, nothing, nothing[:, 0])  # compiled now, not during a run
-    return packed
+    return pack_head(weights, rows.head)

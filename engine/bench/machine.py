@@ -44,11 +44,7 @@ def machine(packages: Iterable[str] = (), *, backend: str = "") -> dict[str, Any
 
 def threads_used(backend: str) -> int | None:
     """How many threads a target runs with on a backend; None if a BLAS library decides."""
-    counted = (
-        getattr(threads, "n_session_threads", threads.n_threads) if backend in ("numba", "ort") else threads.n_threads
-    )
-    n_threads: int | None = counted()
-    return n_threads
+    return threads.n_session_threads(backend) if backend in ("numba", "ort") else threads.n_threads()
 
 
 def package_versions(names: Iterable[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from engine.errors import BackendError, MissingPackage, SettingError
 
 __all__ = ["BACKENDS", "can_run", "check_backend", "require_installed"]
 
-BACKENDS = ("auto", "ort", "numba", "numpy")
+BACKENDS = ("auto", "numba", "ort", "numpy")
 """By name; "auto" is the first of the others that is installed and can run the model."""
 
 PACKAGES = {"numba": ("numba", "llvmlite"), "ort": ("onnxruntime", "onnx"), "numpy": ()}

@@ -57,7 +57,7 @@ def load(
     agreement, target_call_seconds, draft_call_seconds : float, default 0.0
         For "markov" alone: see `engine.models.markov.load_markov`.
     backend : {"auto", "numba", "ort", "numpy"}
-        What runs a GGUF file; "auto" is "ort", "numba" or "numpy": the first that is installed and can run it.
+        What runs a GGUF file; "auto" is "numba", "ort" or "numpy": the first that is installed and can run it.
     exact_rows : bool, default True
         Whether a row is to be the same, bit for bit, alone and in a block; in "numba" and "numpy" it always is.
     progress : callable, optional
@@ -212,7 +212,7 @@ def _remove_compiled(path: Path) -> None:
 def _load_file(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:
     if backend != "auto":
         return _files.load(path, name, backend, progress)
-    for compiled in ("ort", "numba"):
+    for compiled in ("numba", "ort"):
         if can_run(compiled):
             with suppress(BackendError):
                 return _files.load(path, name, compiled, progress)

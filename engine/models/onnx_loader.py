@@ -42,7 +42,7 @@ def load_compiled(
     if reason:
         raise BackendError(f"{file.path} cannot be compiled: {reason}; use --backend numpy")
     folder = graph_folder(file, architecture, progress)
-    n_threads = n_session_threads()
+    n_threads = n_session_threads("ort")
     session = open_session(folder / GRAPH, n_threads=n_threads)
     factors = None
     if "rope_freqs.weight" in file.tensors:

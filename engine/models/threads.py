@@ -1,9 +1,10 @@
-"""How many threads numpy's matrix products may use.
+"""How many threads a model may use.
 
-Two threads of a matrix product wait for each other, many times a token. Where another program
-wants a core too (a browser that draws the page, say), each wait costs a time slice: on a busy
-machine of two cores, one thread was measured four to ten times as fast as two. So half of the
-cores are used, unless the user says otherwise.
+Two threads of a matrix product in numpy wait for each other, many times a token. Where another
+program wants a core too (a browser that draws the page, say), each wait costs a time slice: on a
+busy machine of two cores, one thread was measured four to ten times as fast as two. So numpy's
+products use half of the cores, and compiled models, whose threads wait otherwise, all of them,
+unless the user says otherwise.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import os
 
 from engine.errors import SettingError
 
-__all__ = ["THREADS_VARIABLE", "limit_threads", "n_session_threads", "n_threads"]
+__all__ = ["THREADS_VARIABLE", "limit_threads", "n_cores", "n_session_threads", "n_threads"]
 
 THREADS_VARIABLE = "DRAFTSCOPE_THREADS"
+MOST_OF_NUMBA = 8  # unless the user wants more
+LIMIT_OF_NUMBA = 64
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -33,7 +36,7 @@ def n_threads() -> int | None:
         return int(wanted)
     if any(name in os.environ for name in BLAS_VARIABLES):
         return None
-    return max(1, (os.cpu_count() or 1) // 2)
+    return max(1, n_cores() // 2)
 
 
 def limit_threads() -> None:
@@ -45,8 +48,14 @@ def limit_threads() -> None:
         threadpoolctl.threadpool_limits(limits=wanted, user_api="blas")
 
 
-def n_session_threads() -> int:
-    """The number of threads for a compiled graph: the user's, or as many as there are cores.
+def n_session_threads(backend: str) -> int:
+    """The number of threads for a compiled model: the user's, or as many as there are cores.
+
+    Parameters
+    ----------
+    backend : {"numba", "ort"}
+        "numba" takes `MOST_OF_NUMBA` at most by itself: its parts of a token are small, and threads wait for each
+        other between them.
 
     Raises
     ------
@@ -54,5 +63,12 @@ def n_session_threads() -> int:
         As `n_threads` does.
     """
     if os.environ.get(THREADS_VARIABLE) is not None:
-        return n_threads() or 1
+        return min(n_threads() or 1, LIMIT_OF_NUMBA) if backend == "numba" else n_threads() or 1
+    return min(n_cores(), MOST_OF_NUMBA) if backend == "numba" else n_cores()
+
+
+def n_cores() -> int:
+    """The cores that this process may run on, where the system tells; else all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

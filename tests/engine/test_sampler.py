@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SettingError
-from engine.sampling import Dense, Noise, OneHot, Purpose, Rows, Sampling, Sparse, law, philox
+from engine.sampling import Dense, Noise, OneHot, Peaks, Purpose, Rows, Sampling, Sparse, law, philox
 from tests.engine.oracle import BELOW_ONE, preimages, slow_law
 
 INF = math.inf
@@ -209,13 +209,14 @@ def test_margin_is_the_lead_of_the_emitted_token_at_temperature_0_only():
     assert Rows(np.zeros((1, 1)), Sampling(temperature=0)).margin(0, 0) is None
 
 
-def test_places_of_the_best_logits_are_used_only_where_they_are_those_of_the_law():
-    logits, best = np.array([[0.0, 2.0, 1.0], [3.0, 3.0, 1.0]]), np.array([1, 0])
-    given = Rows(logits, Sampling(temperature=0), best=best)
+def test_peaks_of_the_logits_are_used_only_where_they_are_those_of_the_law():
+    logits = np.array([[0.0, 2.0, 1.0], [3.0, 3.0, 1.0]])
+    peaks = Peaks(logits)
+    given = Rows(logits, Sampling(temperature=0), peaks=peaks)
     assert [given.law(index) for index in range(2)] == [OneHot(1), OneHot(0)]
-    penalised = Rows(logits, Sampling(temperature=0, presence_penalty=2), lambda index: [1], best)
+    penalised = Rows(logits, Sampling(temperature=0, presence_penalty=2), lambda index: [1], peaks)
     assert penalised.law(0) == OneHot(2)
-    assert isinstance(Rows(logits, Sampling(temperature=1), best=best).law(0), Dense)
+    assert isinstance(Rows(logits, Sampling(temperature=1), peaks=peaks).law(0), Dense)
 
 
 def test_noise_is_keyed_by_seed_position_and_purpose():

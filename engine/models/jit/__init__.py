@@ -27,6 +27,6 @@ CODE = Path(_before or cache_folder() / "numba") / hashlib.sha256(_sources).hexd
 CODE.mkdir(parents=True, exist_ok=True)
 _config.CACHE_DIR = str(CODE)
 try:
-    from engine.models.jit import head_program, program  # noqa: F401
+    from engine.models.jit import program  # noqa: F401
 finally:
     _config.CACHE_DIR = _before

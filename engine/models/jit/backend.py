@@ -8,7 +8,6 @@ the products, so that its rows differ a little from those of numpy (`docs/backen
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,24 +18,14 @@ from engine.models.architecture import Architecture
 from engine.models.attention import Cache
 from engine.models.cached import CachedTransformer
 from engine.models.hidden_rows import FINAL
-from engine.models.jit.attention import ATTENTION_UNIT
-from engine.models.jit.dot_products import BLOCK, GROUP
-from engine.models.jit.packed import matrix_rows
-from engine.models.jit.product import Matrix
-from engine.models.jit.program import (
-    N_COUNTERS,
-    Memory,
-    Pass,
-    Plan,
-    Shape,
-    Weights,
-    Work,
-    assist,
-    end,
-    forward,
-    plan,
-)
-from engine.models.jit.team import Team
+from engine.models.jit.attention import MORE_SLOTS
+from engine.models.jit.dot_products import GROUP
+from engine.models.jit.memory import Memory, room_of_head
+from engine.models.jit.passes import run_pass
+from engine.models.jit.slots import along_branches, one_after_the_other
+from engine.models.jit.stages import Shape, address, n_together
+from engine.models.jit.team import team_of
+from engine.models.jit.weights import Weights, stages_of
 from engine.models.rope import turns
 from engine.models.threads import n_session_threads
 from engine.models.tree_cache import TreeCache
@@ -47,7 +36,8 @@ __all__ = ["JitTransformer", "Packed"]
 Array = NDArray[np.float32]
 
 CHUNK = 256  # rows that go through the layers at once; bounds the memory of a long prompt
-PARTS_PER_THREAD = 3  # of a product: few enough to cost little, enough that no thread waits long for another
+MOST_TABLES = 64  # of stages that are kept for blocks of another size
+PARTS_PER_THREAD = 4  # of a product: few enough to cost little, enough that no thread waits long for another
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,20 +48,19 @@ class Packed:
     ----------
     shape : Shape
     weights : Weights
-    embedding : Matrix
-        The head's, where the file ties them.
     frequencies : array, shape (n_dims / 2,)
         Radians per position of each rotating pair.
     """
 
     shape: Shape
     weights: Weights
-    embedding: Matrix
     frequencies: NDArray[np.float64]
 
 
 class JitTransformer(CachedTransformer):
-    """A model packed from a file; see `Model`, `HiddenModel`, `TreeModel` and `LayeredModel` for what it promises.
+    """A model packed from a file, for one thread at a time.
+
+    See `Model`, `HiddenModel`, `TreeModel` and `LayeredModel` for what it promises.
 
     Parameters
     ----------
@@ -89,13 +78,13 @@ class JitTransformer(CachedTransformer):
     def __init__(self, architecture: Architecture, packed: Packed, *, name: str, n_threads: int | None = None) -> None:
         super().__init__(architecture, name=name)
         self._packed = packed
-        self._n_threads = n_threads or n_session_threads()
-        self._team = _team(self._n_threads)
-        self._plans: dict[tuple[int, int, bool], Plan] = {}
+        self._n_threads = n_threads or n_session_threads("numba")
+        self._team = team_of(self._n_threads)
+        self._tables: dict[tuple[int, int, int], NDArray[np.int64]] = {}
         self._memory: Memory | None = None
-        length = -(-architecture.head_dim // ATTENTION_UNIT) * ATTENTION_UNIT
         limit = architecture.context_length + MOST_NODES
-        self._cache = Cache(architecture.n_layers, architecture.n_kv_heads, length, limit)
+        room = room_of_head(architecture.head_dim)
+        self._cache = Cache(architecture.n_layers, architecture.n_kv_heads, room, limit)
 
     def fork(self, *, name: str | None = None) -> JitTransformer:
         """The same weights with an empty cache of their own; by another name, if one is given."""
@@ -158,74 +147,63 @@ class JitTransformer(CachedTransformer):
         """Feed the tokens from position `start` on; rows of logits from `first_asked` on, and hidden rows by tap."""
         packed, n_rows, width = self._packed, len(piece), self._architecture.width
         self._cache.reserve(start + n_rows)
-        cosines, sines = turns(packed.frequencies, start, start + n_rows)
-        of_depth = np.arange(n_rows) if ways is None else np.array([0, *depths(links)])
-        places, n_places = _chain(n_rows) if ways is None else _rectangle(ways)
+        keys, values = self._cache.keys, self._cache.values
+        n_room = keys.shape[2]
+        memory = self._memory_of(n_rows)
+        tokens = np.ascontiguousarray(piece, np.int64)
         asked = min(max(first_asked - start, 0), n_rows)
-        sizes, n_parts = self._plan(n_rows, n_layers, asked < n_rows)
-        turned = cosines[of_depth, 0], sines[of_depth, 0]
-        task = Pass(start, n_layers, asked, places, n_places, *turned, sizes, n_parts)
-        taps = [tap for tap in self._hidden.taps if tap != FINAL]
+        depth = np.arange(n_rows) if ways is None else np.array([0, *depths(links)])
+        cosines, sines = (table[depth, 0] for table in turns(packed.frequencies, start, start + n_rows))
+        slots, n_slots = one_after_the_other(start, n_rows) if ways is None else along_branches(start, ways)
+        kept = self._hidden.taps if n_layers == self.n_layers else ()  # what an early exit shows is not kept
+        taps = [tap for tap in kept if tap != FINAL]
         places_of_taps = np.full(self.n_layers, -1, np.int64)
         places_of_taps[taps] = np.arange(len(taps))
         streams = np.empty((len(taps), n_rows, width), np.float32)
-        final = np.empty((n_rows, width), np.float32)
         logits = np.empty((n_rows - asked, packed.weights.head.blocks.shape[1] * GROUP), np.float32)
-        cache = self._cache
-        work = Work(packed.shape, packed.weights, self._memory_of(n_rows), task, cache.keys, cache.values, logits)
-        try:
-            self._team.call(assist, (work,))
-            hidden = np.ascontiguousarray(matrix_rows(packed.embedding, piece)[:, :width])
-            forward(work, hidden, places_of_taps, streams, final)
-        finally:  # no helper waits for a pass that was interrupted before it began
-            end(work)
-        if self._n_threads == 1:
-            assist(work)  # does nothing, but is compiled: `load_packed` counts on it
+        scores = np.empty((self._n_threads, n_together(packed.shape), n_room + MORE_SLOTS), np.float32)
+        stages = self._stages(n_rows, n_layers, asked)
+        run_pass(
+            self._team,
+            stages,
+            memory,
+            start=start,
+            slots=address(slots),
+            row_slots=0 if ways is None else slots.shape[1],
+            n_slots=address(n_slots),
+            cosines=address(cosines),
+            sines=address(sines),
+            n_turned=cosines.shape[1],
+            tokens=address(tokens),
+            keys=address(keys),
+            values=address(values),
+            n_room=n_room,
+            taps=address(places_of_taps),
+            streams=address(streams),
+            n_rows=n_rows,
+            results=address(logits),
+            row_results=logits.shape[1],
+            scores=address(scores),
+            n_scores=scores[0].size,
+            row_scores=scores.shape[2],
+        )
         shown = dict(zip(taps, streams, strict=True))
-        if self._hidden.taps:
-            shown[FINAL] = final
+        if kept:
+            shown[FINAL] = memory.normed[:n_rows].copy()
         return np.ascontiguousarray(logits[:, : self.vocab_size]), shown
 
-    def _plan(self, n_rows: int, n_layers: int, with_head: bool) -> Plan:
-        key = n_rows, n_layers, with_head
-        if key not in self._plans:
-            n_heads, n_parts = self._architecture.n_heads, PARTS_PER_THREAD * self._n_threads
-            self._plans[key] = plan(self._packed.weights, n_heads, n_rows, n_layers, n_parts, with_head=with_head)
-        return self._plans[key]
+    def _stages(self, n_rows: int, n_layers: int, first_asked: int) -> NDArray[np.int64]:
+        key = n_rows, n_layers, first_asked
+        if key not in self._tables:
+            if len(self._tables) == MOST_TABLES:
+                self._tables.clear()
+            n_parts = PARTS_PER_THREAD * self._n_threads
+            self._tables[key] = stages_of(self._packed.weights, self._packed.shape, *key, n_parts)
+        return self._tables[key]
 
     def _memory_of(self, n_rows: int) -> Memory:
-        """Room for a pass, with counters of its own: a helper that comes late must not meet those of another pass."""
-        if self._memory is None or n_rows > len(self._memory.numbers):
+        if self._memory is None or n_rows > self._memory.n_rows:
             weights = self._packed.weights
-            matrices = (weights.qkv, weights.output, weights.gate_up, weights.down)
-            n_blocks = max(matrix.n_blocks for matrix in (*matrices, weights.head))
-            n_outputs = max(matrix.blocks.shape[1] for matrix in matrices) * GROUP
-            self._memory = Memory(
-                np.empty(0, np.int64),
-                np.empty((n_rows, n_blocks * BLOCK), np.int8),
-                np.empty((n_rows, n_blocks * 2), np.float32),
-                np.empty((n_rows, n_outputs), np.float32),
-                np.empty((n_rows, self._architecture.n_heads * self._architecture.head_dim), np.float32),
-            )
-        whole = self._memory
-        rows = (whole.numbers[:n_rows], whole.factors[:n_rows], whole.outputs[:n_rows], whole.gathered[:n_rows])
-        return Memory(np.zeros(N_COUNTERS, np.int64), *rows)
-
-
-@functools.cache
-def _team(n_threads: int) -> Team:
-    return Team(n_threads - 1)
-
-
-@functools.lru_cache(maxsize=64)
-def _chain(n_rows: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Every row sees those before it and itself."""
-    each = np.arange(n_rows, dtype=np.int32)
-    return np.tile(each, (n_rows, 1)), each + np.int32(1)
-
-
-def _rectangle(ways: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    places = np.zeros((len(ways), len(ways)), np.int32)
-    for row, way in enumerate(ways):
-        places[row, : len(way)] = way
-    return places, np.array([len(way) for way in ways], np.int32)
+            matrices = weights.qkv, weights.output, weights.gate_up, weights.down
+            self._memory = Memory(n_rows, self._architecture.width, self._packed.shape, matrices)
+        return self._memory

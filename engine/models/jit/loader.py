@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from engine.errors import BackendError
@@ -13,10 +15,13 @@ from engine.models.base import Progress
 from engine.models.gguf import GGUFFile
 from engine.models.jit import CODE
 from engine.models.jit.backend import JitTransformer, Packed
-from engine.models.jit.dot_products import GROUP
+from engine.models.jit.dot_products import BLOCK, GROUP, block_bytes
 from engine.models.jit.packed import Numbers, Packer, bits_of, read_numbers
 from engine.models.jit.product import Matrix
-from engine.models.jit.program import Shape, Weights
+from engine.models.jit.program import assist
+from engine.models.jit.stages import Shape, table
+from engine.models.jit.weights import Weights
+from engine.models.jit.work import Work, numbers_of
 from engine.models.locks import file_lock
 from engine.models.rope import frequencies, in_halves
 from engine.models.threads import n_session_threads
@@ -50,26 +55,59 @@ def load_packed(
     ModelFileError
         If a tensor of the file is missing, wrong or left over.
     BackendError
-        If the memory of this machine cannot hold the packed weights.
+        If the memory of this machine cannot hold the packed weights, or the program cannot be compiled or kept.
     """
-    _check_memory(file)
+    _check_memory(file, architecture.n_layers)
     packed = _Reader(file, architecture, progress).read()
-    with file_lock(CODE / "lock"):  # one process compiles, others wait and take what it has made
-        JitTransformer(architecture, packed, name=name, n_threads=1).logits([0])
+    try:
+        CODE.mkdir(parents=True, exist_ok=True)  # it may have been deleted since this process began
+        with file_lock(CODE / "lock"):  # one process compiles, others wait and take what it has made
+            _compile(JitTransformer(architecture, packed, name=name, n_threads=1))
+    except OSError as failure:
+        raise BackendError(
+            f"the backend numba cannot keep its compiled code in {CODE}: {failure.strerror or failure}; "
+            "see that there is room and that you may write there, or use --backend ort"
+        ) from failure
+    except NumbaError as failure:
+        first_line = str(failure).partition("\n")[0]
+        raise BackendError(
+            f"the program of the backend numba cannot be compiled ({type(failure).__name__}: {first_line}); "
+            "use --backend ort"
+        ) from failure
     model = JitTransformer(architecture, packed, name=name)
     if progress:
         progress(architecture.n_layers + 1, architecture.n_layers + 1)
     return model
 
 
-def _check_memory(file: GGUFFile) -> None:
-    needed = sum(tensor.n_elements for tensor in file.tensors.values()) * 9 // 8  # 8 bits, and a scale for every 32
+def _compile(model: JitTransformer) -> None:
+    """Run all that is compiled once: a pass, and a helper's part of one that is over before it begins."""
+    model.logits([0])
+    assist(numbers_of(**dict.fromkeys(Work._fields, 0)), table([]))
+
+
+def _check_memory(file: GGUFFile, n_layers: int) -> None:
+    of_4_bits = {
+        name
+        for names in (("token_embd.weight",), ("output.weight",), *(_names(parts, n_layers) for parts in PARTS))
+        if bits_of(file, names) == 4
+        for name in names
+    }
+    needed = sum(
+        tensor.n_elements * block_bytes(4 if name in of_4_bits else 8) // (GROUP * BLOCK)
+        for name, tensor in file.tensors.items()
+    )
     present = memory_of_machine()
     if present is not None and needed > present:
         raise BackendError(
             f"{file.path} needs {needed / 1e9:.1f} GB packed, this machine has {present / 1e9:.1f} GB of memory; "
             "use a smaller model"
         )
+
+
+def _names(parts: Sequence[str], n_layers: int) -> list[str]:
+    """The matrices that are packed as one, of all layers."""
+    return [f"blk.{layer}.{part}.weight" for layer in range(n_layers) for part in parts]
 
 
 class _Reader:
@@ -88,6 +126,7 @@ class _Reader:
         qkv, output, gate_up, down = self._matrices()
         with_norm = shape.family == "qwen3"
         weights = Weights(
+            embedding,
             qkv,
             output,
             gate_up,
@@ -103,7 +142,7 @@ class _Reader:
         numbers = Shape(
             shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.ffn_width, np.float32(shape.norm_epsilon)
         )
-        return Packed(numbers, weights, embedding, frequencies(shape.rope, factors))
+        return Packed(numbers, weights, frequencies(shape.rope, factors))
 
     def _matrix(self, name: str) -> Matrix:
         """Embedding or head."""
@@ -122,9 +161,8 @@ class _Reader:
         n_inputs = {"attn_output": n_mixed, "ffn_down": ffn_width}
         packers = []
         for parts in PARTS:
-            names = [f"blk.{layer}.{part}.weight" for layer in range(shape.n_layers) for part in parts]
             size = sum(n_outputs[part] for part in parts), n_inputs.get(parts[0], width)
-            packers.append(Packer(bits_of(self._file, names), shape.n_layers, *size))
+            packers.append(Packer(bits_of(self._file, _names(parts, shape.n_layers)), shape.n_layers, *size))
 
         def fill(layer: int) -> None:
             for packer, parts in zip(packers, PARTS, strict=True):
@@ -137,7 +175,7 @@ class _Reader:
                     numbers = [part.in_order(order) for part, order in zip(numbers, orders, strict=True)]
                 packer.fill(layer, numbers)
 
-        with ThreadPoolExecutor(n_session_threads()) as pool:
+        with ThreadPoolExecutor(n_session_threads("numba")) as pool:
             for n_done, _ in enumerate(pool.map(fill, range(shape.n_layers)), 1):
                 if self._progress:
                     self._progress(n_done, shape.n_layers + 1)

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.jit.attention import dot_with_slots, sum_of_slots
-from engine.models.jit.decorators import compiled, compiled_for_finite, compiled_in_any_order
+from engine.models.jit.decorators import compiled, compiled_for_finite, compiled_fused, compiled_in_any_order
 from engine.models.jit.dot_products import BLOCK
+from engine.models.jit.rounding import largest_of_block, round_block
 from engine.models.jit.shared import bits_as_float
+from engine.models.jit.views import floats_at
 
-__all__ = ["attend", "attend_head", "dot", "gate", "norm", "rotate", "round_row"]
+__all__ = ["attend", "dot", "gate", "norm", "rotate", "round_row"]
 
 Array = NDArray[np.float32]
 
@@ -43,14 +45,22 @@ def _nothing(values: Array) -> np.float32:
 
 
 @compiled_for_finite
-def _largest(values: Array) -> np.float32:
-    largest = np.float32(0)
+def _highest(values: Array) -> np.float32:
+    highest = np.float32(-np.inf)
     for value in values:
-        largest = max(largest, abs(value))
-    return largest
+        highest = max(highest, value)
+    return highest
 
 
-@compiled
+@compiled_in_any_order
+def _sum(values: Array) -> np.float32:
+    total = np.float32(0)
+    for value in values:
+        total += value
+    return total
+
+
+@compiled_fused
 def _exp(value: np.float32) -> np.float32:
     """e to the power of a float32, within 2e-7 of it; polynomial as in Moshier, *Cephes* (expf)."""
     value = min(max(value, LOWEST), HIGHEST)
@@ -80,20 +90,40 @@ def norm(row: Array, weight: Array, epsilon: np.float32, normed: Array) -> None:
 def round_row(row: Array, numbers: NDArray[np.int8], factors: Array) -> None:
     """Round a row to 8 bits in blocks of 32: `numbers`, and per block the factor and the factor times their sum."""
     nothing = _nothing(row)  # whole numbers cannot say that something is none, and must not hide it
-    for block in range(len(numbers) // BLOCK):
-        first = block * BLOCK
-        part = row[first : first + BLOCK]
-        largest = _largest(part)
-        factor = largest / np.float32(127) + nothing
-        inverse = np.float32(127) / largest if largest > 0 else np.float32(0)
-        total = np.int32(0)
-        numbers[first + len(part) : first + BLOCK] = 0
-        for place in range(len(part)):
-            number = np.int32(np.rint(part[place] * inverse))
-            numbers[first + place] = np.int8(number)
-            total += number
-        factors[2 * block] = factor
-        factors[2 * block + 1] = factor * np.float32(total)
+    n_blocks = len(row) // BLOCK
+    for block in range(n_blocks):
+        _round_block(row.ctypes.data + 4 * BLOCK * block, block, nothing, numbers, factors)
+    if n_blocks < len(numbers) // BLOCK:
+        _round_rest(row, n_blocks, nothing, numbers, factors)
+
+
+@compiled
+def _round_block(values: int, block: int, nothing: np.float32, numbers: NDArray[np.int8], factors: Array) -> None:
+    largest = largest_of_block(values)
+    inverse = np.float32(127) / largest if largest > 0 else np.float32(0)
+    total = round_block(values, inverse, numbers.ctypes.data + BLOCK * block)
+    _note_factors(largest, total, block, nothing, factors)
+
+
+@compiled
+def _round_rest(row: Array, block: int, nothing: np.float32, numbers: NDArray[np.int8], factors: Array) -> None:
+    """The last block, which the row does not fill."""
+    largest, total = np.float32(0), np.int32(0)
+    for place in range(BLOCK * block, len(row)):
+        largest = max(largest, abs(row[place]))
+    inverse = np.float32(127) / largest if largest > 0 else np.float32(0)
+    for place in range(BLOCK * block, BLOCK * (block + 1)):
+        number = np.int32(np.rint(row[place] * inverse)) if place < len(row) else np.int32(0)
+        numbers[place] = number
+        total += number
+    _note_factors(largest, total, block, nothing, factors)
+
+
+@compiled
+def _note_factors(largest: np.float32, total: np.int32, block: int, nothing: np.float32, factors: Array) -> None:
+    factor = largest / np.float32(127) + nothing
+    factors[2 * block] = factor
+    factors[2 * block + 1] = factor * np.float32(total)
 
 
 @compiled
@@ -107,36 +137,32 @@ def rotate(head: Array, cosines: Array, sines: Array) -> None:
 
 
 @compiled
-def attend(query: Array, keys: Array, values: Array, slots: NDArray[np.int32], weights: Array, gathered: Array) -> None:
-    """What a query gathers from the values at some slots, in that order; `weights` is room for as many numbers."""
-    n_slots, length = len(slots), len(query)
-    dot_with_slots(query.ctypes.data, keys.ctypes.data, slots.ctypes.data, n_slots, length, weights.ctypes.data)
-    largest = np.float32(-np.inf)
-    for place in range(n_slots):
-        largest = max(largest, weights[place])
-    for place in range(n_slots):
-        weights[place] = _exp(weights[place] - largest)
-    total = np.float32(0)
-    for place in range(n_slots):
-        total += weights[place]
-    share = np.float32(1) / total
-    for place in range(n_slots):
-        weights[place] *= share
-    sum_of_slots(weights.ctypes.data, values.ctypes.data, slots.ctypes.data, n_slots, length, gathered.ctypes.data)
+def attend(
+    queries: int, n_queries: int, length: int, keys: int, values: int, slots: int, n_slots: int, weights: int,
+    row_weights: int, gathered: int,
+) -> None:  # fmt: skip
+    """What some queries gather from the values at some slots, in that order.
+
+    All but numbers are addresses: of queries, keys, values and what is gathered, `length` long each, of slots, and of
+    room for weights, `row_weights` for each query; see `dot_with_slots`.
+    """
+    dot_with_slots(queries, n_queries, keys, slots, n_slots, length, weights, row_weights)
+    for query in range(n_queries):
+        _softmax(floats_at(weights + 4 * query * row_weights, n_slots))
+    whole = floats_at(gathered, n_queries * length)
+    for place in range(len(whole)):
+        whole[place] = np.float32(0)
+    sum_of_slots(weights, row_weights, n_queries, values, slots, n_slots, length, gathered)
 
 
 @compiled
-def attend_head(
-    outputs: Array, first: int, size: int, keys: Array, values: Array, slots: NDArray[np.int32], gathered: Array
-) -> None:
-    """What one head gathers: of `outputs` and `gathered`, its numbers are the `size` from `first` on."""
-    padded = keys.shape[1]
-    query, whole, weights = np.zeros(padded, np.float32), np.empty(padded, np.float32), np.empty(len(slots), np.float32)
-    factor = np.float32(1) / np.sqrt(np.float32(size))
-    for place in range(size):
-        query[place] = outputs[first + place] * factor
-    attend(query, keys, values, slots, weights, whole)
-    gathered[first : first + size] = whole[:size]
+def _softmax(scores: Array) -> None:
+    highest = _highest(scores)
+    for place in range(len(scores)):
+        scores[place] = _exp(scores[place] - highest)
+    share = np.float32(1) / _sum(scores)
+    for place in range(len(scores)):
+        scores[place] *= share
 
 
 @compiled

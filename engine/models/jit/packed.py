@@ -17,11 +17,12 @@ from gguf import GGMLQuantizationType
 from numpy.typing import NDArray
 
 from engine.models.gguf import GGUFFile
-from engine.models.jit.dot_products import BLOCK, CACHE_LINE, GROUP, block_bytes
+from engine.models.jit.dot_products import BLOCK, CACHE_LINE, GROUP, TOGETHER, block_bytes
+from engine.models.jit.four_bits import nearest_of_4_bits
 from engine.models.jit.product import Matrix
 from engine.models.packed import pack
 
-__all__ = ["Numbers", "Packer", "bits_of", "matrix_rows", "pack_matrix", "read_numbers"]
+__all__ = ["Numbers", "Packer", "bits_of", "pack_matrix", "read_numbers", "rounded_to_4_bits"]
 
 Array = NDArray[np.float32]
 Scales = NDArray[np.float16] | NDArray[np.float32]
@@ -114,8 +115,16 @@ def _rounded(matrix: Array) -> Numbers:
     return Numbers(8, (numbers ^ np.uint8(128)).view(np.uint32), scales)
 
 
+def rounded_to_4_bits(matrix: Array) -> Numbers:
+    """A matrix of float32, shape (outputs, inputs), in 4 bits; a last block that is not full is filled with zeros."""
+    blocks = np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % BLOCK))).reshape(len(matrix), -1, BLOCK)
+    numbers, scales, minima = nearest_of_4_bits(blocks)
+    low, high = numbers[..., : BLOCK // 2], numbers[..., BLOCK // 2 :]
+    return Numbers(4, _words(low | high << np.uint8(4)), scales, minima)
+
+
 class Packer:
-    """Fills one matrix for each layer, so that no more than a layer is unpacked at a time.
+    """Fills one matrix for each layer, so that no more than some layers are unpacked at a time.
 
     Parameters
     ----------
@@ -127,7 +136,9 @@ class Packer:
     def __init__(self, bits: int, n_layers: int, n_outputs: int, n_inputs: int) -> None:
         self._bits = bits
         self._n_blocks = -(-n_inputs // BLOCK)
-        self._blocks = _aligned(n_layers, -(-n_outputs // GROUP), self._n_blocks * block_bytes(bits))
+        n_groups = -(-n_outputs // (GROUP * TOGETHER)) * TOGETHER
+        self._blocks = _aligned(n_layers, n_groups, self._n_blocks * block_bytes(bits))
+        self._blocks[:, -1] = 0  # what may not be filled
 
     def fill(self, layer: int, parts: Sequence[Numbers], *, first_group: int = 0) -> None:
         """Pack the parts of a layer, which stand on top of each other, from a group of outputs on."""
@@ -149,10 +160,10 @@ class Packer:
         return Matrix(self._bits, self._n_blocks, self._blocks, no_bias if bias is None else bias)
 
 
-def pack_matrix(matrix: Array) -> Matrix:
-    """A matrix of float32, shape (outputs, inputs), packed in 8 bits as the one of a single layer."""
-    packer = Packer(8, 1, *matrix.shape)
-    packer.fill(0, [_rounded(matrix)])
+def pack_matrix(matrix: Array, bits: int = 8) -> Matrix:
+    """A matrix of float32, shape (outputs, inputs), packed in 8 or 4 bits as the one of a single layer."""
+    packer = Packer(bits, 1, *matrix.shape)
+    packer.fill(0, [rounded_to_4_bits(matrix) if bits == 4 else _rounded(matrix)])
     return packer.matrix()
 
 
@@ -160,24 +171,6 @@ def bits_of(file: GGUFFile, names: Iterable[str]) -> int:
     """In how many bits some matrices of a file are packed: 4 if all are of 4, else 8."""
     kinds = {file.tensors[name].tensor_type for name in names if name in file.tensors}
     return 4 if kinds <= {GGMLQuantizationType.Q4_0, GGMLQuantizationType.Q4_1} else 8
-
-
-def matrix_rows(matrix: Matrix, outputs: NDArray[np.int64]) -> Array:
-    """Some outputs of a matrix of one layer as float32, shape (n, blocks * 32)."""
-    groups, places = np.divmod(outputs, GROUP)
-    whole = matrix.blocks[0, groups].reshape(len(outputs), matrix.n_blocks, -1)  # (n, blocks, bytes)
-    n_bytes, each = matrix.bits * 32, np.arange(len(outputs))
-    own = whole[:, :, :n_bytes].reshape(len(outputs), matrix.n_blocks, matrix.bits, GROUP, 4)[each, :, :, places]
-    factors = whole[:, :, n_bytes:].copy().view(np.float32).reshape(len(outputs), matrix.n_blocks, -1, GROUP)
-    factors = factors[each, :, :, places]  # (n, blocks, scale and minimum)
-    if matrix.bits == 8:
-        numbers = own.view(np.int8).astype(np.float32).reshape(len(outputs), matrix.n_blocks, BLOCK)
-        rows: Array = numbers * factors[:, :, :1]
-        return rows.reshape(len(outputs), -1)
-    own = np.concatenate([own & np.uint8(15), own >> np.uint8(4)], axis=2)
-    numbers = own.astype(np.float32).reshape(len(outputs), matrix.n_blocks, BLOCK)
-    rows = numbers * factors[:, :, :1] + factors[:, :, 1:]
-    return rows.reshape(len(outputs), -1)
 
 
 def _grouped(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

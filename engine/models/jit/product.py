@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.jit.decorators import compiled
-from engine.models.jit.dot_products import BLOCK, GROUP, dot_products
-from engine.models.jit.numbers import round_row
+from engine.models.jit.dot_products import GROUP, TOGETHER, block_bytes, dot_products
 from engine.models.jit.shared import stay_apart
 
-__all__ = ["Matrix", "multiply", "round_into"]
+__all__ = ["Matrix", "multiply"]
 
-Array = NDArray[np.float32]
+MOST_ROWS = 3  # at once: what fits into the registers
+BYTES_OF_4, BYTES_OF_8 = block_bytes(4), block_bytes(8)
 
 
 class Matrix(NamedTuple):
@@ -23,7 +23,7 @@ class Matrix(NamedTuple):
     bits: int
     n_blocks: int
     blocks: NDArray[np.uint8]  # (layers, groups, n_blocks * block_bytes(bits))
-    bias: Array  # (layers, outputs), or no columns
+    bias: NDArray[np.float32]  # (layers, outputs), or no columns
 
 
 _one_of_4, _two_of_4, _three_of_4 = (dot_products(4, n_rows) for n_rows in (1, 2, 3))
@@ -32,54 +32,45 @@ _one_of_8, _two_of_8, _three_of_8 = (dot_products(8, n_rows) for n_rows in (1, 2
 
 @compiled
 def multiply(
-    matrix: Matrix,
-    layer: int,
-    numbers: NDArray[np.int8],
-    factors: Array,
-    first_row: int,
-    results: Array,
-    first_group: int,
-    n_groups: int,
-) -> None:
-    """Some groups of outputs of a product, for the rows from `first_row` on, three at a time.
+    weights: int, bits: int, n_blocks: int, first_pair: int, stop_pair: int, n_rows: int, rows: int, row_bytes: int,
+    factors: int, row_factors: int, results: int, row_results: int,
+) -> None:  # fmt: skip
+    """Some pairs of groups of outputs of a product with some rows.
 
-    `numbers` and `factors` are the rows as `numbers.round_row` gives them; `results` have shape (rows, outputs).
+    Given are the addresses of a layer's packed weights, of the first row and its factors as `numbers.round_row` gives
+    them, and of its results; two rows are `row_bytes` bytes, `row_factors` and `row_results` numbers apart.
     """
     stay_apart()
-    group_bytes = matrix.blocks.shape[2]
-    n_rows, most = len(numbers) - first_row, 3
-    n_turns = -(-n_rows // most)
-    ahead_bytes = group_bytes // (matrix.n_blocks * n_turns)  # each turn fetches its share of the next group
-    blocks = matrix.blocks[layer].ctypes.data
-    rows, row_bytes = numbers.ctypes.data + first_row * numbers.shape[1], numbers.shape[1]
-    scaled, row_factors = factors.ctypes.data + 4 * first_row * factors.shape[1], factors.shape[1]
-    place, row_results = results.ctypes.data, results.shape[1]
-    for group in range(first_group, min(first_group + n_groups, matrix.blocks.shape[1])):
-        here = blocks + group * group_bytes
+    block_size = TOGETHER * (BYTES_OF_4 if bits == 4 else BYTES_OF_8)
+    pair_bytes = n_blocks * block_size
+    n_turns = -(-n_rows // MOST_ROWS)
+    ahead_bytes = block_size // n_turns  # each turn fetches from another place of the next pair on
+    for pair in range(first_pair, stop_pair):
+        here = weights + pair * pair_bytes
         for turn in range(n_turns):
-            row = most * turn
-            _group(
-                matrix.bits,
-                min(n_rows - row, most),
+            row = MOST_ROWS * turn
+            _pair(
+                bits,
+                min(n_rows - row, MOST_ROWS),
                 here,
-                here + group_bytes + turn * ahead_bytes * matrix.n_blocks,
+                here + pair_bytes + turn * ahead_bytes * n_blocks,
                 ahead_bytes,
                 rows + row * row_bytes,
                 row_bytes,
-                scaled + 4 * row * row_factors,
+                factors + 4 * row * row_factors,
                 row_factors,
-                matrix.n_blocks,
-                place + 4 * (row * row_results + GROUP * group),
+                n_blocks,
+                results + 4 * (row * row_results + TOGETHER * GROUP * pair),
                 row_results,
             )
 
 
 @compiled
-def _group(
+def _pair(
     bits: int, n_rows: int, blocks: int, ahead: int, ahead_bytes: int, rows: int, row_bytes: int, factors: int,
     row_factors: int, n_blocks: int, place: int, row_results: int,
 ) -> None:  # fmt: skip
-    """One group of outputs for at most three rows: what fits into the registers."""
+    """One pair of groups for at most three rows."""
     if bits == 4:
         if n_rows == 3:
             _three_of_4(blocks, ahead, ahead_bytes, rows, row_bytes, factors, row_factors, n_blocks, place, row_results)
@@ -93,10 +84,3 @@ def _group(
         _two_of_8(blocks, ahead, ahead_bytes, rows, row_bytes, factors, row_factors, n_blocks, place, row_results)
     else:
         _one_of_8(blocks, ahead, ahead_bytes, rows, row_bytes, factors, row_factors, n_blocks, place, row_results)
-
-
-@compiled
-def round_into(values: Array, row: int, numbers: NDArray[np.int8], factors: Array) -> None:
-    """Round the values to 8 bits, as row `row` of `numbers` and `factors`."""
-    n_blocks = -(-len(values) // BLOCK)
-    round_row(values, numbers[row, : n_blocks * BLOCK], factors[row, : 2 * n_blocks])

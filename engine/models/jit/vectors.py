@@ -13,7 +13,7 @@ from numba.core import cgutils
 
 __all__ = [
     "BYTE", "BYTES", "FLOAT", "FLOATS", "INT", "INTS", "LONG", "SHORTS", "VECTOR_BYTES",
-    "constant", "counted", "every", "function", "load", "pointer", "spread", "sum_of",
+    "constant", "counted", "every", "function", "load", "pointer", "spread",
 ]  # fmt: skip
 
 BYTE, SHORT, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -52,16 +52,6 @@ def counted(builder: ir.IRBuilder, stop: ir.Value, step: int) -> Iterator[ir.Val
     """A loop from 0 by `step` to below `stop`."""
     with cgutils.for_range_slice(builder, constant(0), stop, constant(step), LONG) as (index, _):
         yield index
-
-
-def sum_of(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
-    """The sum of the eight parts of a vector, in pairs."""
-    nothing = ir.Constant(FLOATS, ir.Undefined)
-    for distance in (4, 2, 1):
-        order = [(part + distance) % 8 for part in range(8)]
-        moved = builder.shuffle_vector(vector, nothing, ir.Constant(ir.VectorType(INT, 8), order))
-        vector = builder.fadd(vector, moved)
-    return builder.extract_element(vector, ir.Constant(INT, 0))
 
 
 def spread(builder: ir.IRBuilder, value: ir.Value, kind: ir.VectorType) -> ir.Value:

@@ -11,7 +11,7 @@ def test_what_is_installed_is_named_and_the_rest_left_out():
 
 def test_threads_are_those_of_the_backend_that_runs(monkeypatch):
     monkeypatch.setattr(machine_module.threads, "n_threads", lambda: 1)
-    monkeypatch.setattr(machine_module.threads, "n_session_threads", lambda: 8, raising=False)
-    assert (threads_used(""), threads_used("numpy"), threads_used("ort")) == (1, 1, 8)
+    monkeypatch.setattr(machine_module.threads, "n_session_threads", lambda backend: {"ort": 8, "numba": 4}[backend])
+    assert [threads_used(name) for name in ("", "numpy", "ort", "numba")] == [1, 1, 8, 4]
     monkeypatch.setattr(machine_module.threads, "n_threads", lambda: None)
     assert machine(backend="numpy")["threads"] is None

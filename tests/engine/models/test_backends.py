@@ -39,21 +39,21 @@ def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(backends.PACKAGES, "numba", ("numba_that_is_not_there",))
 
 
-def test_auto_takes_the_compiled_graph(path: Path) -> None:
-    for backend, expected in (("auto", "ort"), ("ort", "ort"), ("numpy", "numpy")):
+@needs_numba
+def test_auto_takes_numba(path: Path, narrow: Path) -> None:
+    assert catalog.load(narrow).model.backend == "numba"
+    for backend, expected in (("auto", "numba"), ("numba", "numba"), ("ort", "ort"), ("numpy", "numpy")):
         assert catalog.load(path, backend=backend).model.backend == expected
+
+
+def test_auto_takes_the_compiled_graph_where_numba_is_not(path: Path, without_numba: None) -> None:
+    assert catalog.load(path).model.backend == "ort"
 
 
 @pytest.fixture
 def narrow(tmp_path: Path) -> Path:
     """A file that the graph cannot run."""
     return write(tmp_path / "narrow.gguf", NARROW)
-
-
-@needs_numba
-def test_auto_takes_numba_for_what_the_graph_cannot_run(path: Path, narrow: Path) -> None:
-    assert catalog.load(narrow).model.backend == "numba"
-    assert catalog.load(path, backend="numba").model.backend == "numba"
 
 
 @needs_numba
@@ -87,6 +87,82 @@ def test_numba_may_not_be_loadable(narrow: Path, monkeypatch: pytest.MonkeyPatch
         catalog.load(narrow, backend="numba")
 
 
+@needs_numba
+def test_the_folder_of_numbas_code_is_made_again(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be deleted while the process lives."""
+    from engine.models.jit import loader
+
+    gone = tmp_path / "deleted" / "code"
+    monkeypatch.setattr(loader, "CODE", gone)
+    assert catalog.load(path).model.backend == "numba"
+    assert gone.is_dir()
+
+
+@needs_numba
+def test_auto_falls_back_where_numbas_code_cannot_be_kept(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.models.jit import loader
+
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setattr(loader, "CODE", tmp_path / "file" / "code")
+    assert catalog.load(path).model.backend == "ort"
+    with pytest.raises(BackendError, match=r"numba cannot keep its compiled code in .*code: Not a dir.* --backend ort"):
+        catalog.load(path, backend="numba")
+
+
+@needs_numba
+def test_auto_falls_back_where_numba_fails_while_it_compiles(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core.errors import LoweringError, TypingError
+
+    from engine.models.jit import passes
+
+    failures = {
+        OSError(28, "No space left on device"): "cannot keep its compiled code in .*: No space left on device; see",
+        PermissionError(13, "Permission denied"): "cannot keep its compiled code in .*: Permission denied; see",
+        OSError("a fault without a number"): "cannot keep its compiled code in .*: a fault without a number; see",
+        TypingError("no such type\nFile 1"): r"cannot be compiled \(TypingError: no such type\); use",
+        LoweringError("no such instruction"): r"cannot be compiled \(LoweringError: no such instruction\); use",
+    }
+    for failure, words in failures.items():
+
+        def fail(*_: object, failure: Exception = failure) -> None:
+            raise failure
+
+        monkeypatch.setattr(passes, "run", fail)
+        assert catalog.load(path).model.backend == "ort"
+        with pytest.raises(BackendError, match=f"the backend numba {words}|of the backend numba {words}") as caught:
+            catalog.load(path, backend="numba")
+        assert "--backend ort" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@needs_numba
+def test_the_memory_that_numba_needs_is_counted_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.75 byte a weight where all that is packed as one is of 4 bits, else 1.125."""
+    from engine.models.jit import loader
+
+    shape = Tiny(head_dim=16, n_rope_dims=16, width=64, ffn_width=96)
+    tensors = shape.tensors()
+    n_weights = sum(array.size for array in tensors.values())
+    of_4_bits = {name for name, array in tensors.items() if array.ndim == 2}
+    n_of_4_bits = sum(tensors[name].size for name in of_4_bits)
+    n_of_qkv = sum(tensors[name].size for name in of_4_bits if name.split(".")[-2] in loader.QKV)
+    cases = [
+        (of_4_bits, n_of_4_bits),
+        (of_4_bits - {"blk.1.attn_v.weight"}, n_of_4_bits - n_of_qkv),  # packed with all queries, keys and values
+        (set(), 0),
+    ]
+    for place, (names, n_small) in enumerate(cases):
+        path = write(tmp_path / f"{place}.gguf", shape, tensors, quantised=dict.fromkeys(names, "Q4_0"))
+        needed = n_weights * 9 // 8 - n_small * 3 // 8
+        monkeypatch.setattr(loader, "memory_of_machine", lambda needed=needed: needed)
+        load_gguf(path, backend="numba")
+        monkeypatch.setattr(loader, "memory_of_machine", lambda needed=needed: needed - 1)
+        with pytest.raises(BackendError, match=r"GB packed, this machine has .* use a smaller model"):
+            load_gguf(path, backend="numba")
+
+
 def test_auto_falls_back_where_the_model_cannot_be_compiled(tmp_path: Path, without_numba: None) -> None:
     path = write(tmp_path / "narrow.gguf", NARROW)
     assert isinstance(catalog.load(path).model, Transformer)
@@ -110,9 +186,9 @@ def test_auto_falls_back_where_the_cache_folder_cannot_be_written(path: Path, wi
 
 
 def test_an_unknown_backend_is_refused() -> None:
-    with pytest.raises(SettingError, match="choose auto, ort, numba, numpy"):
+    with pytest.raises(SettingError, match="choose auto, numba, ort, numpy"):
         catalog.load("markov", backend="cuda")
-    with pytest.raises(SettingError, match="choose auto, ort, numba, numpy"):
+    with pytest.raises(SettingError, match="choose auto, numba, ort, numpy"):
         build(RunSpec(prompt="x", backend="cuda"))
 
 

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import tests.engine.models.jit_backend  # noqa: F401
-from engine.models.jit.head_program import least_score, products_of
+from engine.models.jit.attention import MORE_SLOTS
+from engine.models.jit.decorators import compiled
 from engine.models.jit.numbers import _exp, attend, gate, norm, rotate, round_row
+from engine.models.jit.rounding import largest_of_block, round_block
+from engine.models.jit.stages import address
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -19,6 +22,61 @@ def rounded(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     numbers, factors = np.full(n_blocks * 32, 99, np.int8), np.full(n_blocks * 2, 99, np.float32)
     round_row(row, numbers, factors)
     return numbers.reshape(-1, 32), factors.reshape(-1, 2)
+
+
+@compiled
+def largest_of(values: np.ndarray) -> np.float32:
+    largest: np.float32 = largest_of_block(values.ctypes.data)
+    return largest
+
+
+@compiled
+def round_by(values: np.ndarray, inverse: np.float32, numbers: np.ndarray) -> int:
+    total: int = round_block(values.ctypes.data, inverse, numbers.ctypes.data)
+    return total
+
+
+def rounded_block(values: np.ndarray, inverse: float) -> list[int]:
+    """The numbers of a block; their sum is looked at, and that nothing behind them is written."""
+    numbers = np.full(33, 99, np.int8)
+    assert round_by(values, np.float32(inverse), numbers) == numbers[:32].sum(dtype=np.int64)
+    assert numbers[32] == 99
+    return numbers[:32].tolist()
+
+
+@pytest.mark.parametrize("place", range(32))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_of_a_block_is_found_anywhere_and_becomes_127(place: int, sign: int) -> None:
+    values = np.clip(normal(32), -3, 3)
+    values[place] = 3.7 * sign
+    assert largest_of(values) == np.float32(3.7)
+    numbers = rounded_block(values, np.float32(127) / largest_of(values))
+    assert numbers[place] == 127 * sign
+    assert np.abs(numbers).max() == 127
+
+
+def test_ties_of_a_block_are_rounded_to_even() -> None:
+    values = np.arange(-16, 16, dtype=np.float32) + np.float32(0.5)
+    expected = [-16, -14, -14, -12, -12, -10, -10, -8, -8, -6, -6, -4, -4, -2, -2, 0]
+    assert rounded_block(values, 1) == [*expected, *(-number for number in reversed(expected))]
+    assert rounded_block(values * 4, 0.25) == rounded_block(values, 1)
+
+
+def test_numbers_of_a_block_reach_from_the_least_to_the_highest() -> None:
+    values = np.resize(np.array([-128, 127, -127.5, 126.5, 0, -0.0], np.float32), 32)
+    assert rounded_block(values, 1) == np.resize([-128, 127, -128, 126, 0, 0], 32).tolist()
+
+
+@pytest.mark.parametrize("largest", [1e-45, 1e-42, 3e-39, 1.1e-38, 1.2e-38, 3.7e-37])
+def test_a_block_of_denormal_numbers_is_worth_no_more_than_it_was(largest: float) -> None:
+    """127 over it may have no bounds, and a factor of it no more than a few bits: its numbers may be 0 then."""
+    row = np.resize(np.array([largest, -largest, largest / 2, 0], np.float32), 32)
+    assert largest_of(row) == np.float32(largest)
+    numbers, factors = rounded(row)
+    worth = numbers.astype(float) * factors[0, 0].astype(float)
+    assert np.isfinite(factors).all()
+    assert np.abs(worth - row).max() <= 2 * largest
+    assert abs(float(factors[0, 1])) <= 32 * 2 * largest
 
 
 @pytest.mark.parametrize("length", [1, 31, 32, 70, 576])
@@ -71,17 +129,23 @@ def test_rotation_turns_pairs_and_leaves_the_rest() -> None:
     np.testing.assert_allclose(head, [*turned.real, *turned.imag, *expected[16:]], atol=1e-6)
 
 
-@pytest.mark.parametrize("n_slots", [1, 2, 9, 300])
-@pytest.mark.parametrize("length", [32, 64])
-def test_attention_is_that_of_numpy(n_slots: int, length: int) -> None:
-    query, keys, values = normal(length), normal(400, length), normal(401, length)[1:]
-    slots = np.random.default_rng(1).permutation(400)[:n_slots].astype(np.int32)
-    weights, gathered = np.empty(n_slots, np.float32), np.empty(length, np.float32)
-    attend(query, keys, values, slots, weights, gathered)
-    scores = keys[slots].astype(float) @ query
-    shares = np.exp(scores - scores.max())
-    shares /= shares.sum()
-    np.testing.assert_allclose(weights, shares, rtol=2e-5, atol=1e-8)
+@pytest.mark.parametrize("n_slots", [1, 2, 8, 9, 300])
+@pytest.mark.parametrize("n_queries", [1, 3])
+@pytest.mark.parametrize("length", [64, 128])
+def test_attention_is_that_of_numpy(n_slots: int, n_queries: int, length: int) -> None:
+    queries, keys, values = normal(n_queries, length), normal(400, length), normal(401, length)[1:]
+    slots = np.random.default_rng(1).permutation(400)[: n_slots + MORE_SLOTS].astype(np.int32)
+    weights = np.full((n_queries, n_slots + MORE_SLOTS), np.nan, np.float32)
+    gathered = np.full((n_queries, length), np.nan, np.float32)
+    attend(
+        address(queries), n_queries, length, address(keys), address(values), address(slots), n_slots, address(weights),
+        weights.shape[1], address(gathered),
+    )  # fmt: skip
+    slots = slots[:n_slots]
+    scores = queries.astype(float) @ keys[slots].T
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(weights[:, :n_slots], shares, rtol=3e-5, atol=1e-8)
     np.testing.assert_allclose(gathered, shares @ values[slots], atol=1e-5)
 
 
@@ -93,29 +157,3 @@ def test_exp_is_right_over_its_whole_range() -> None:
     assert 0 < _exp(np.float32(-1e30)) < 2e-38
     assert 1e38 < _exp(np.float32(np.inf)) < np.inf
     assert np.isnan(_exp(np.float32(np.nan)))
-
-
-# ---- of the draft head ----
-
-
-@pytest.mark.parametrize("n", [1, 5, 3000])
-@pytest.mark.parametrize("n_wanted", [1, 4, 256])
-def test_the_least_score_is_reached_by_enough_and_not_by_many_more(n: int, n_wanted: int) -> None:
-    scores = normal(n)
-    least = least_score(scores, n_wanted)
-    assert least in scores
-    assert n_wanted <= (scores >= least).sum() <= n_wanted + n // 100 or (n_wanted >= n and (scores >= least).all())
-
-
-def test_scores_that_a_histogram_cannot_hold_are_all_kept() -> None:
-    for scores in (np.ones(9), np.arange(9) * 1e-42, np.array([3e38, -3e38, 0] * 3)):
-        scores = scores.astype(np.float32)
-        assert (scores >= least_score(scores, 2)).all()
-    for value in (np.nan, np.inf, -np.inf):
-        scores = np.array([1, 2, value, 3, 4], np.float32)
-        np.testing.assert_equal(least_score(scores, 2), value)
-
-
-def test_products_of_chosen_rows() -> None:
-    rows, vector, places = normal(50, 64), normal(64), np.array([49, 0, 7])
-    np.testing.assert_allclose(products_of(places, rows, vector), rows[places] @ vector, rtol=1e-4, atol=1e-5)

@@ -12,8 +12,12 @@ from gguf import GGMLQuantizationType, GGUFWriter, quantize
 import tests.engine.models.jit_backend  # noqa: F401
 from engine.errors import ModelFileError
 from engine.models.gguf import GGUFFile, read_gguf
-from engine.models.jit.packed import Numbers, Packer, bits_of, matrix_rows, pack_matrix, read_numbers
-from engine.models.jit.product import Matrix, multiply, round_into
+from engine.models.jit.four_bits import nearest_of_4_bits
+from engine.models.jit.numbers import round_row
+from engine.models.jit.packed import Numbers, Packer, bits_of, pack_matrix, read_numbers
+from engine.models.jit.product import Matrix, multiply
+from engine.models.jit.stages import address
+from engine.models.jit.unpacked import unpack_row
 
 EXTREMES = {"largest": (15, 127), "smallest": (0, -128), "least but one": (1, -127), "mixed": (None, None)}
 INPUTS = {"highest": 127, "lowest": -127, "any": None}
@@ -34,8 +38,12 @@ def packed(bits: int, numbers: np.ndarray, scales: np.ndarray, minima: np.ndarra
 
 
 def product(matrix: Matrix, numbers: np.ndarray, factors: np.ndarray, first_row: int = 0) -> np.ndarray:
-    results = np.full((len(numbers) - first_row, matrix.blocks.shape[1] * 8), np.nan, np.float32)
-    multiply(matrix, 0, numbers, factors, first_row, results, 0, matrix.blocks.shape[1])
+    n_groups = matrix.blocks.shape[1]
+    rows, scaled = numbers[first_row:], factors[first_row:]
+    results = np.full((len(rows), n_groups * 8), np.nan, np.float32)
+    given = address(matrix.blocks), matrix.bits, matrix.n_blocks, 0, n_groups // 2, len(rows)
+    places = address(rows), rows.shape[1], address(scaled), scaled.shape[1]
+    multiply(*given, *places, address(results), results.shape[1])
     return results
 
 
@@ -75,7 +83,7 @@ def test_a_row_is_the_same_alone_and_beside_any_others(bits: int) -> None:
     )
     numbers, factors = np.empty((9, 160), np.int8), np.empty((9, 10), np.float32)
     for row in range(9):
-        round_into(rng.normal(size=160).astype(np.float32), row, numbers, factors)
+        round_row(rng.normal(size=160).astype(np.float32), numbers[row], factors[row])
     alone = np.concatenate([product(matrix, numbers[row : row + 1], factors[row : row + 1]) for row in range(9)])
     for n_rows in range(1, 10):
         np.testing.assert_array_equal(product(matrix, numbers[:n_rows], factors[:n_rows]), alone[:n_rows])
@@ -103,11 +111,18 @@ def stored(array: np.ndarray, kind: str) -> tuple[np.ndarray, GGMLQuantizationTy
     return quantize(array, GGMLQuantizationType[kind]), GGMLQuantizationType[kind]
 
 
+def unpacked(matrix: Matrix, outputs: list[int]) -> np.ndarray:
+    rows = np.full((len(outputs), matrix.n_blocks * 32), np.nan, np.float32)
+    for row, output in zip(rows, outputs, strict=True):
+        unpack_row(address(matrix.blocks), matrix.bits, matrix.n_blocks, output, row)
+    return rows
+
+
 def rows_of(file: GGUFFile, names: list[str], n_outputs: int, n_inputs: int) -> tuple[Matrix, np.ndarray]:
     packer = Packer(bits_of(file, names), 1, n_outputs * len(names), n_inputs)
     packer.fill(0, [read_numbers(file, name, n_outputs, n_inputs) for name in names])
     made = packer.matrix()
-    return made, matrix_rows(made, np.arange(n_outputs * len(names)))
+    return made, unpacked(made, list(range(n_outputs * len(names))))
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("Q4_0", 4), ("Q4_1", 4), ("Q8_0", 8)])
@@ -158,7 +173,7 @@ def test_blocks_of_256_are_rounded_too(tmp_path: Path) -> None:
 def test_inputs_that_do_not_fill_a_block_are_filled_up_with_zeros() -> None:
     array = matrix(13, 70)
     made = pack_matrix(array)
-    rows = matrix_rows(made, np.array([12, 0, 5]))
+    rows = unpacked(made, [12, 0, 5])
     assert rows.shape == (3, 96)
     assert (rows[:, 70:] == 0).all()
     assert np.abs(rows[:, :70] - array[[12, 0, 5]]).max() <= np.abs(array).max() / 250
@@ -196,3 +211,35 @@ def test_a_matrix_that_is_missing_or_of_another_shape_is_refused(tmp_path: Path)
         read_numbers(file, "two", 8, 64)
     with pytest.raises(ModelFileError, match=re.escape("one of shape (8, 64); its metadata promise (16, 32)")):
         read_numbers(file, "one", 16, 32)
+
+
+def test_4_bits_of_a_matrix_are_nearer_to_it_than_its_range_cut_into_15() -> None:
+    whole = np.random.default_rng(1).normal(size=(2000, 64)).astype(np.float32)
+    blocks = whole.reshape(2000, 2, 32)
+    numbers, scales, minima = nearest_of_4_bits(blocks)
+    rest = ((numbers * scales[..., None] + minima[..., None] - blocks) ** 2).mean()
+    low, high = blocks.min(axis=-1, keepdims=True), blocks.max(axis=-1, keepdims=True)
+    steps = (high - low) / 15
+    plain = ((np.rint((blocks - low) / steps) * steps + low - blocks) ** 2).mean()
+    assert numbers.max() == 15
+    assert rest < 0.87 * plain
+
+
+def test_what_is_of_4_bits_stays_as_it_is() -> None:
+    numbers = np.random.default_rng(2).integers(0, 16, (50, 3, 32)).astype(np.uint8)
+    numbers[:, :, 0], numbers[:, :, 1] = 0, 15
+    numbers[0, 0] = 7  # a block of one number
+    blocks = numbers * np.float32(0.25) - np.float32(1.5)
+    blocks[1] = 0
+    found, scales, minima = nearest_of_4_bits(blocks)
+    np.testing.assert_allclose(found * scales[..., None] + minima[..., None], blocks, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_inputs", [32, 40, 96])
+def test_a_matrix_packed_in_4_bits_multiplies_as_its_numbers_do(n_inputs: int) -> None:
+    whole = np.random.default_rng(3).normal(size=(11, n_inputs)).astype(np.float32)
+    packed_whole = pack_matrix(whole, 4)
+    blocks = np.pad(whole, ((0, 0), (0, -n_inputs % 32))).reshape(11, -1, 32)
+    found, scales, minima = nearest_of_4_bits(blocks)
+    expected = (found * scales[..., None] + minima[..., None]).reshape(11, -1)
+    np.testing.assert_array_equal(unpacked(packed_whole, list(range(11))), expected)

@@ -5,7 +5,15 @@ import pytest
 import threadpoolctl
 
 from engine.errors import SettingError
-from engine.models.threads import BLAS_VARIABLES, THREADS_VARIABLE, limit_threads, n_threads
+from engine.models import threads
+from engine.models.threads import (
+    BLAS_VARIABLES,
+    THREADS_VARIABLE,
+    limit_threads,
+    n_cores,
+    n_session_threads,
+    n_threads,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -14,10 +22,28 @@ def no_variables(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(("n_cores", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (16, 8), (None, 1)])
-def test_half_of_the_cores_are_used(monkeypatch, n_cores, expected):
-    monkeypatch.setattr("os.cpu_count", lambda: n_cores)
+@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (16, 8)])
+def test_half_of_the_cores_are_used(monkeypatch, cores, expected):
+    monkeypatch.setattr(threads, "n_cores", lambda: cores)
     assert n_threads() == expected
+
+
+def test_a_compiled_model_uses_all_cores_and_numba_a_few(monkeypatch):
+    for cores, of_numba in ((1, 1), (2, 2), (16, 8)):
+        monkeypatch.setattr(threads, "n_cores", lambda cores=cores: cores)
+        assert (n_session_threads("ort"), n_session_threads("numba")) == (cores, of_numba)
+    monkeypatch.setenv(THREADS_VARIABLE, "12")
+    assert n_session_threads("numba") == 12
+
+
+def test_cores_are_those_that_this_process_may_run_on(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {3, 5}, raising=False)
+    assert n_cores() == 2
+    monkeypatch.delattr("os.sched_getaffinity")
+    assert n_cores() == 64
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert n_cores() == 1
 
 
 def test_the_users_number_wins(monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gguf import GGUFWriter
+from gguf import GGMLQuantizationType, GGUFWriter, quantize
 
 # The 256 letters that byte-level vocabularies write bytes with, in the order of the bytes (Radford et al., GPT-2).
 PRINTABLE = set(range(33, 127)) | set(range(161, 173)) | set(range(174, 256))
@@ -128,15 +128,22 @@ class Tiny:
         return tensors
 
 
-def write(path: Path, tiny: Tiny, tensors: Mapping[str, np.ndarray] | None = None) -> Path:
-    """Write `tiny` to `path`, with its own tensors or those given."""
+def write(
+    path: Path,
+    tiny: Tiny,
+    tensors: Mapping[str, np.ndarray] | None = None,
+    *,
+    quantised: Mapping[str, str] | None = None,
+) -> Path:
+    """Write `tiny` to `path`, with its own tensors or those given; some of them of another kind, such as "Q4_0"."""
     writer = GGUFWriter(path, tiny.family)
     add = {str: writer.add_string, int: writer.add_uint32, float: writer.add_float32, bool: writer.add_bool}
     for key, value in tiny.metadata().items():
         if value is not None:
             add.get(type(value), writer.add_array)(key, value)
     for name, array in (tiny.tensors() if tensors is None else tensors).items():
-        writer.add_tensor(name, array)
+        kind = GGMLQuantizationType[(quantised or {}).get(name, "F32")]
+        writer.add_tensor(name, quantize(array, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
