@@ -16,6 +16,7 @@ class View {
   constructor(root) {
     this.root = root;
     this.generation = 0;
+    this.given = null; // what Streamlit called with last
     const find = (selector) => root.querySelector(selector);
     this.live = find('.live');
     this.waiting = find('.waiting');
@@ -214,13 +215,22 @@ export default function mount(component) {
     page.views.set(component.key, view);
   }
   const generation = ++view.generation;
+  const before = view.given;
+  view.given = component;
   view.update(component);
-  // Streamlit cleans up after a superseded call at once, while the component is still there: only the latest call
-  // may stop the view, and only a view that is gone is given up.
+  // The cleanup comes when the place is gone, or at once, if Streamlit has made this call late, behind one with newer
+  // data: then that holds again. Only the latest call may do either.
   return () => {
     if (view.generation !== generation) return;
-    if (view.root.isConnected) return view.rest();
-    view.close();
-    if (page.views.get(component.key) === view) page.views.delete(component.key);
+    if (view.root.isConnected && before) {
+      view.given = before;
+      view.update(before);
+    } else view.rest();
+    requestAnimationFrame(() => view.generation === generation && !view.root.isConnected && giveUp(component.key, view));
   };
+}
+
+function giveUp(key, view) {
+  view.close();
+  if (page.views.get(key) === view) page.views.delete(key);
 }
