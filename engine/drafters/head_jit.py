@@ -12,7 +12,7 @@ from engine.drafters.head_network import Guess
 from engine.drafters.screen import N_CANDIDATES
 from engine.models.attention import Cache
 from engine.models.jit.attention import MORE_SLOTS
-from engine.models.jit.candidates import Choice
+from engine.models.jit.candidates import Candidates
 from engine.models.jit.dot_products import GROUP
 from engine.models.jit.head_program import Network, head_stages
 from engine.models.jit.memory import Memory, room_of_head
@@ -34,7 +34,7 @@ OF_4_BITS = {"qkv", "output", "gate_up", "rough"}  # the others tell fewer token
 MOST_KEPT = 8  # rows of a pass that is kept for the next of its size: tokens that a target has just accepted
 PARTS_PER_THREAD = 3  # of a product
 START, N_SLOTS, COSINES, SINES = (place_of(field) for field in ("start", "n_slots", "cosines", "sines"))
-N_FOUND = Choice._fields.index("n_found")
+N_FOUND = Candidates._fields.index("n_found")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +118,7 @@ class JitHead:
         self._rough = np.empty(packed.network.rough.blocks.shape[1] * GROUP, np.float32)
         self._tokens, self._places, self._found = weights.tokens.astype(np.int64), *np.empty((2, len(head)), np.int64)
         self._logits = np.empty(len(head), np.float32)
-        choice = Choice(
+        choice = Candidates(
             n_found=0,
             n_tokens=len(head),
             n_wanted=N_CANDIDATES,

@@ -14,7 +14,7 @@ from engine.models.jit.stages import columns
 from engine.models.jit.views import floats_at, integer_at, integers_at
 from engine.models.jit.work import Work, column
 
-__all__ = ["Choice", "best_places", "choose", "least_score", "score_part"]
+__all__ = ["Candidates", "best_places", "choose", "least_score", "score_part"]
 
 Array = NDArray[np.float32]
 
@@ -22,7 +22,7 @@ N_BINS = 2048  # that scores are sorted into
 N_RUNS = 16  # that scores are cut into, to look at the highest of each place in a run first
 
 
-class Choice(NamedTuple):
+class Candidates(NamedTuple):
     """What tokens are chosen from and where they are put, as numbers and addresses."""
 
     n_found: int  # written by a pass
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
     logits: int  # float32 (n_tokens,), written
 
 
-N_FIELDS = len(Choice._fields)
+N_FIELDS = len(Candidates._fields)
 N_FOUND, N_TOKENS, N_WANTED, TOKENS, ROWS, PLACES, FOUND, LOGITS = range(N_FIELDS)
 FIRST_ROW, N_PARTS, CHOICE = columns("first_row", "n_parts", "choice")
 

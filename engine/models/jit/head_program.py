@@ -57,7 +57,7 @@ def head_stages(
     """The table of a pass that writes keys and values of some rows, and makes a guess of the last.
 
     `entry` makes the layer's input of the inputs, of which each has a row; `rank` is that of the screen; `choice` is
-    the address of a `candidates.Choice`. The last row of `hidden` is then the layer's output, that of `normed` the
+    the address of a `candidates.Candidates`. The last row of `hidden` is then the layer's output, that of `normed` the
     guess of the target's hidden row; what tokens that means is where the choice says.
     """
     last = n_rows - 1

@@ -37,7 +37,7 @@ class Memory:
         self.normed = np.empty((n_rows, width), np.float32)
         self._numbers = np.empty((n_rows, n_blocks * BLOCK), np.int8)
         self._factors = np.empty((n_rows, 2 * n_blocks), np.float32)
-        self.outputs = np.empty((n_rows, n_outputs), np.float32)
+        self._outputs = np.empty((n_rows, n_outputs), np.float32)
         self._queries = np.zeros(heads, np.float32)
         self._gathered = np.empty(heads, np.float32)
         self._gated = np.empty((n_rows, shape.ffn_width), np.float32)
@@ -55,7 +55,7 @@ class Memory:
             "row_bytes": self._numbers.shape[1],
             "factors": address(self._factors),
             "row_factors": self._factors.shape[1],
-            "outputs": address(self.outputs),
+            "outputs": address(self._outputs),
             "row_outputs": n_outputs,
             "queries": address(self._queries),
             "gathered": address(self._gathered),

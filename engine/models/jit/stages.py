@@ -84,7 +84,7 @@ class Stage(NamedTuple):
     query_norm: int = 0
     key_norm: int = 0
     n_values: int = 0  # of the outputs, that are rounded
-    choice: int = 0  # the address of a `candidates.Choice`
+    choice: int = 0  # the address of a `candidates.Candidates`
 
 
 def number(value: int) -> int:
