@@ -11,9 +11,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cache", "attend"]
+from engine.models.aligned import aligned
+
+__all__ = ["Cache", "attend", "attend_each"]
 
 Array = NDArray[np.float32]
+
+STRETCH = 64  # a row looks at a multiple of so many tokens, those after it with weight 0
 
 
 class Cache:
@@ -31,8 +35,8 @@ class Cache:
     def __init__(self, n_layers: int, n_kv_heads: int, head_dim: int, limit: int, *, room: int = 256) -> None:
         self._limit = limit
         shape = (n_layers, n_kv_heads, min(room, limit), head_dim)
-        self.keys: Array = np.zeros(shape, np.float32)  # (layers, kv_heads, room, head_dim)
-        self.values: Array = np.zeros(shape, np.float32)  # (layers, kv_heads, room, head_dim)
+        self.keys = _zeros(*shape)  # (layers, kv_heads, room, head_dim)
+        self.values = _zeros(*shape)  # (layers, kv_heads, room, head_dim)
 
     def reserve(self, n_tokens: int) -> None:
         """Make room for `n_tokens`, keeping what is there."""
@@ -48,9 +52,15 @@ class Cache:
     @staticmethod
     def _grown(array: Array, room: int) -> Array:
         n_layers, n_kv_heads, n_tokens, head_dim = array.shape
-        larger = np.zeros((n_layers, n_kv_heads, room, head_dim), np.float32)
+        larger = _zeros(n_layers, n_kv_heads, room, head_dim)
         larger[:, :, :n_tokens] = array
         return larger
+
+
+def _zeros(*shape: int) -> Array:
+    array = aligned(*shape)
+    array[:] = 0
+    return array
 
 
 def attend(queries: Array, keys: Array, values: Array) -> Array:
@@ -83,3 +93,39 @@ def attend(queries: Array, keys: Array, values: Array) -> Array:
     scores /= scores.sum(axis=-1, keepdims=True)
     gathered: Array = np.matmul(scores, values).reshape(n_kv_heads, n_rows, group, head_dim)
     return gathered.transpose(1, 0, 2, 3).reshape(n_rows, -1)
+
+
+def attend_each(queries: Array, keys: Array, values: Array, ends: range) -> Array:
+    """The same for rows one by one: what comes out for a row does not depend on the rows beside it, bit for bit.
+
+    Parameters
+    ----------
+    queries : array, shape (n, n_heads, head_dim)
+    keys, values : array, shape (n_kv_heads, room, head_dim)
+        All that the cache has room for; finite also behind the last token.
+    ends : range
+        For each row, the number of tokens that it sees.
+
+    Returns
+    -------
+    array, shape (n, n_heads * head_dim)
+    """
+    n_rows, _, head_dim = queries.shape
+    n_kv_heads, room, _ = keys.shape
+    scaled = queries * np.float32(1 / math.sqrt(head_dim))
+    grouped = scaled.reshape(n_rows, n_kv_heads, -1, 1, head_dim)  # each query is multiplied on its own
+    pieces = []
+    first = 0
+    while first < n_rows:
+        seen = min(room, -(-ends[first] // STRETCH) * STRETCH)
+        stop = min(n_rows, first + seen - ends[first] + 1)  # rows that see no more than that
+        scores: Array = np.matmul(grouped[first:stop], keys[:, None, :seen].swapaxes(-1, -2))
+        later = np.arange(seen) >= np.array(ends[first:stop]).reshape(-1, 1, 1, 1, 1)
+        np.copyto(scores, -np.inf, where=later)
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)  # (rows, n_kv_heads, group, 1, seen)
+        gathered = np.matmul(scores, values[:, None, :seen])
+        gathered /= scores.sum(axis=-1, keepdims=True)
+        pieces.append(gathered.reshape(stop - first, -1))
+        first = stop
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

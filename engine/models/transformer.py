@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.architecture import Architecture
-from engine.models.attention import Cache, attend
+from engine.models.attention import Cache, attend, attend_each
 from engine.models.cached import CachedTransformer
 from engine.models.hidden_rows import FINAL
 from engine.models.rope import rotate, turns
@@ -115,7 +115,7 @@ class Transformer(CachedTransformer):
                 for row, way in enumerate(ways):  # the places behind the context hold one branch after the other
                     stop = start + len(way)
                     keys[:, start:stop], values[:, start:stop] = own_keys[:, way], own_values[:, way]
-                    mixed.append(attend(queries[row : row + 1], keys[:, :stop], values[:, :stop]))
+                    mixed.append(attend_each(queries[row : row + 1], keys, values, range(stop, stop + 1)))
                 hidden = hidden + _product(np.concatenate(mixed), layer.output)
                 hidden = hidden + _feed_forward(layer, _norm(hidden, layer.ffn_norm, epsilon))
                 all_keys.append(own_keys[:, 1:])
@@ -194,10 +194,7 @@ class Transformer(CachedTransformer):
         if len(rows) > N_SEPARATE_ROWS:
             mixed = attend(queries, keys[:, :stop], values[:, :stop])
         else:
-            ends = range(start + 1, stop + 1)
-            mixed = np.concatenate(
-                [attend(queries[i : i + 1], keys[:, :end], values[:, :end]) for i, end in enumerate(ends)]
-            )
+            mixed = attend_each(queries, keys, values, range(start + 1, stop + 1))
         return _product(mixed, layer.output)
 
 

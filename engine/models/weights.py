@@ -7,12 +7,13 @@ gate and up, because one large product is cheaper than several small ones.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import ModelFileError
+from engine.models.aligned import Block
 from engine.models.architecture import Architecture
 from engine.models.gguf import GGUFFile
 from engine.models.rope import frequencies, in_halves
@@ -20,6 +21,8 @@ from engine.models.rope import frequencies, in_halves
 __all__ = ["Layer", "Source", "Weights", "load_weights", "memory_of_machine", "read_layer"]
 
 Array = NDArray[np.float32]
+
+MATRICES = ("qkv", "output", "gate_up", "down")  # of a layer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,11 +65,15 @@ def load_weights(file: GGUFFile, architecture: Architecture) -> Weights:
     source = Source(file)
     vocab, width = architecture.vocab_size, architecture.width
     factors = source.optional("rope_freqs.weight", architecture.rope.n_dims // 2)
-    embedding = source.take("token_embd.weight", vocab, width)
-    head = source.optional("output.weight", vocab, width)
+    block = Block(sum(tensor.n_elements for tensor in file.tensors.values()), len(file.tensors))
+    embedding = block.keep(source.take("token_embd.weight", vocab, width))
+    head = block.keep(source.take("output.weight", vocab, width)) if "output.weight" in source else None
+    layers = (read_layer(source, architecture, index) for index in range(architecture.n_layers))
     weights = Weights(
         embedding=embedding,
-        layers=tuple(read_layer(source, architecture, index) for index in range(architecture.n_layers)),
+        layers=tuple(
+            replace(layer, **{name: block.keep(getattr(layer, name)) for name in MATRICES}) for layer in layers
+        ),
         final_norm=source.take("output_norm.weight", width),
         head=embedding if head is None else head,
         rope=frequencies(architecture.rope, factors),
