@@ -83,12 +83,15 @@ def _without(draft: Draft, dropped: set[int]) -> Draft:
     )
 
 
-def checked_rows(logits: Logits, n_rows: int, target: Model) -> Peaks:
-    """The peaks of the rows, which are numbers; a logit of -inf is one if the row has others."""
+def checked_rows(logits: Logits, n_rows: int, target: Model, peaks: Peaks | None = None) -> Peaks:
+    """The peaks of the rows, which are numbers; a logit of -inf is one if the row has others.
+
+    `peaks` are those that the target has found already.
+    """
     if logits.shape != (n_rows, target.vocab_size):
         raise ForwardError(f"{target.name} gave rows of shape {logits.shape}; expected {(n_rows, target.vocab_size)}")
-    peaks = Peaks(logits)  # where NaN is, or +inf; or -inf in a row that has no other
-    if not all(math.isfinite(row[place]) for row, place in zip(logits, peaks.tokens, strict=True)):
+    peaks = peaks or Peaks(logits)  # where NaN is, or +inf; or -inf in a row that has no other
+    if not all(map(math.isfinite, peaks.values)):
         raise ForwardError(f"{target.name} gave logits that are not numbers (NaN or infinite)")
     return peaks
 

@@ -27,7 +27,7 @@ from engine.decisions import decided, texts_of
 from engine.drafters.base import Drafter, LearnsFromOutputs, LearnsFromRows
 from engine.errors import DraftscopeError, SettingError
 from engine.lengths import FixedLength, LengthPolicy, StepOutcome
-from engine.models.base import Clock, Model, Tokenizer
+from engine.models.base import Clock, Model, PeakedModel, Tokenizer
 from engine.models.tree_rows import tree_rows
 from engine.output import Output
 from engine.probe import Probe, check_probe
@@ -209,6 +209,7 @@ def _events(
     reason: FinishReason | None = None
     error = ""
     observer = drafter if isinstance(drafter, LearnsFromRows) else None
+    finder = target if isinstance(target, PeakedModel) else None
     try:
         if len(context) > 1:
             target.logits(context[:-1])
@@ -246,7 +247,7 @@ def _events(
                 logits = target.logits([*context, *draft.tokens], n_rows)
             else:
                 logits = tree_rows(target, context, draft.tokens, draft.parents)
-            peaks = checked_rows(logits, n_rows, target)
+            peaks = checked_rows(logits, n_rows, target, finder and finder.peaks(logits))
             verify_seconds = watch.lap()
             # 4. Judge.
             rows = Rows(logits, sampling, partial(draft.before, context), peaks)

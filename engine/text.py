@@ -61,6 +61,7 @@ class TextStream:
         self._pending = b""
         self._n_pending = 0
         self._texts: list[str] = []
+        self._whole: dict[int, Piece] = {}  # those so far that hang on nothing before them
 
     @property
     def text(self) -> str:
@@ -87,6 +88,14 @@ class TextStream:
         return tuple(shown)
 
     def _piece(self, token: int, pending: bytes, n_pending: int) -> tuple[Piece, bytes, int]:
+        if not pending and token in self._whole:  # a token is shown as a guess, and again as what came of it
+            return self._whole[token], b"", 0
+        piece, left, n_left = self._made(token, pending, n_pending)
+        if not pending and not left:
+            self._whole[token] = piece
+        return piece, left, n_left
+
+    def _made(self, token: int, pending: bytes, n_pending: int) -> tuple[Piece, bytes, int]:
         if self._tokenizer is None:
             return Piece("", ""), b"", 0
         own = self._tokenizer.token_bytes(token)

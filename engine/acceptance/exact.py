@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.acceptance.base import Needs
 from engine.acceptance.chances import Chances, one_by_one
 from engine.evidence import Source
-from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sparse
+from engine.sampling import Dense, Law, Noise, OneHot, Purpose, Rows, Sparse, Weighted
 from engine.values import Draft, Tested, Verdict
 
 __all__ = ["ExactRejection", "chances_in_order", "excess", "judged_in_order", "residual", "tested"]
@@ -110,12 +110,8 @@ def residual(target: Law, draft: Law, weight: float = 1.0) -> Law:
     """
     if isinstance(target, OneHot):
         return target
-    left = _beyond(target, draft, weight)
-    mass = left.sum()
-    if mass <= TINY_MASS:
-        return target
-    left /= mass
-    return Dense(left)
+    left = Weighted(_beyond(target, draft, weight))
+    return left if left.total > TINY_MASS else target
 
 
 def excess(target: Law, draft: Law, weight: float = 1.0) -> float:

@@ -13,6 +13,7 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.sampling import Peaks
 from engine.values import Tokens
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "LoadedModel",
     "Logits",
     "Model",
+    "PeakedModel",
     "Progress",
     "Tokenizer",
     "TreeModel",
@@ -103,6 +105,14 @@ class LayeredModel(Model, Protocol):
         Keys and values of these layers are the model's own: what `logits` has seen is not fed
         again, and what is fed here is fed by `logits` once more, through all layers.
         """
+
+
+@runtime_checkable
+class PeakedModel(Model, Protocol):
+    """A model that knows the best tokens of the rows that it gives, which saves others a look at all of them."""
+
+    def peaks(self, rows: Logits) -> Peaks | None:
+        """Those of `rows`, if it is the array that the model gave last and all of it is finite; else None."""
 
 
 @runtime_checkable

@@ -5,9 +5,9 @@ target's rows, the draft's rows and the tests all go through it, so that both si
 acceptance test speak of the same processed distribution.
 """
 
-from engine.sampling.law_kinds import Dense, Law, OneHot, Sparse
+from engine.sampling.law_kinds import Dense, Law, OneHot, Sparse, Weighted
 from engine.sampling.noise import Noise, Purpose
-from engine.sampling.peaks import Peaks
+from engine.sampling.peaks import FoundPeaks, Peaks
 from engine.sampling.penalties import penalised
 from engine.sampling.processing import law, law_of_scores, log_probability
 from engine.sampling.rows import Rows
@@ -17,6 +17,7 @@ __all__ = [
     "ARITHMETICS",
     "Arithmetic",
     "Dense",
+    "FoundPeaks",
     "Law",
     "Noise",
     "OneHot",
@@ -25,6 +26,7 @@ __all__ = [
     "Rows",
     "Sampling",
     "Sparse",
+    "Weighted",
     "law",
     "law_of_scores",
     "log_probability",

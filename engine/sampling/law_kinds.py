@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dense", "Law", "OneHot", "Sparse"]
+__all__ = ["Dense", "Law", "OneHot", "Sparse", "Weighted"]
 
 Array = NDArray[np.float64]
+Weights = NDArray[np.floating] | NDArray[np.uint32]
 
-BLOCK = 256  # ids whose probabilities are summed first when a token is drawn
+BLOCK = 256  # ids whose weights are summed first when a token is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +36,72 @@ class OneHot:
         return row
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Dense:
     """A law given by its row of probabilities, float64, shape (vocab,)."""
 
-    probs: Array
+    __slots__ = ("_probs",)
+
+    def __init__(self, probs: Array) -> None:
+        self._probs = probs
+
+    @property
+    def probs(self) -> Array:
+        """The row, shape (vocab,)."""
+        return self._probs
 
     def prob(self, token: int) -> float:
         """Probability of `token`; 0 for an id behind the end of the row."""
-        return float(self.probs[token]) if token < len(self.probs) else 0.0
+        return float(self._probs[token]) if token < len(self._probs) else 0.0
 
     def draw(self, uniform: float) -> int:
         """The token at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
-        return _place(self.probs, uniform)
+        return _place(self._probs, uniform)
 
     def dense(self, vocab_size: int) -> Array:
         """The row, shape (vocab_size,)."""
         return self.probs
+
+
+class Weighted(Dense):
+    """A law given by numbers that its probabilities are in proportion to; only what is asked for is divided.
+
+    Parameters
+    ----------
+    weights : array, shape (vocab,)
+        None negative.
+
+    Attributes
+    ----------
+    total : float
+        Their sum, which is not 0 if the law is used.
+
+    Examples
+    --------
+    >>> law = Weighted(np.array([1.0, 3.0]))
+    >>> law.total, law.prob(1), law.draw(0.2), law.probs.tolist()
+    (4.0, 0.75, 0, [0.25, 0.75])
+    """
+
+    __slots__ = ("_weights", "total")
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self.total = float(weights.sum(dtype=np.float64))
+
+    @property
+    def probs(self) -> Array:
+        """The row, shape (vocab,)."""
+        if not hasattr(self, "_probs"):
+            self._probs: Array = np.divide(self._weights, self.total, dtype=np.float64)
+        return self._probs
+
+    def prob(self, token: int) -> float:
+        """Probability of `token`; 0 for an id behind the end of the row."""
+        return float(self._weights[token]) / self.total if token < len(self._weights) else 0.0
+
+    def draw(self, uniform: float) -> int:
+        """The token at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
+        return _place(self._weights, uniform)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,16 +151,20 @@ class Sparse:
 Law = OneHot | Dense | Sparse
 
 
-def _place(probs: Array, uniform: float) -> int:
+def _place(weights: Weights, uniform: float) -> int:
     """The index at `uniform` in [0, 1) of the cumulative law; never one of probability 0."""
-    ends = np.cumsum(np.add.reduceat(probs, np.arange(0, len(probs), BLOCK)))  # of each block of ids
+    if len(weights) % BLOCK:
+        sums = np.add.reduceat(weights, np.arange(0, len(weights), BLOCK), dtype=np.float64)
+    else:
+        sums = weights.reshape(-1, BLOCK).sum(axis=1)  # faster
+    ends = np.cumsum(sums, dtype=np.float64)  # of each block of ids
     aim = uniform * ends[-1]
     block = int(np.searchsorted(ends, aim, side="right"))
     if block == len(ends):  # uniform * total was rounded up to the total
-        return int(np.flatnonzero(probs)[-1])
-    inside = probs[block * BLOCK : (block + 1) * BLOCK]
+        return int(np.flatnonzero(weights)[-1])
+    inside = weights[block * BLOCK : (block + 1) * BLOCK]
     before = ends[block - 1] if block else 0.0
-    place = int(np.searchsorted(np.cumsum(inside), aim - before, side="right"))
+    place = int(np.searchsorted(np.cumsum(inside, dtype=np.float64), aim - before, side="right"))
     if place == len(inside):  # the block's sum was rounded up
         place = int(np.flatnonzero(inside)[-1])
     return block * BLOCK + place

@@ -66,7 +66,7 @@ class Noise:
     step_start: int | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.seed, Integral) and 0 <= self.seed < 2**64):
+        if not (isinstance(self.seed, (int, Integral)) and 0 <= self.seed < 2**64):  # nearly always an int
             raise SettingError(f"seed is {self.seed}; it must be a whole number from 0 to 2**64 - 1")
 
     def of_step(self, start: int) -> Self:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.sampling import integer
-from engine.sampling.law_kinds import Dense, Law, OneHot
+from engine.sampling.law_kinds import Dense, Law, OneHot, Weighted
 from engine.sampling.penalties import penalised
 from engine.sampling.settings import Arithmetic, Sampling
 
@@ -48,7 +48,7 @@ def law(
     Returns
     -------
     Law
-        `OneHot` at temperature 0, else `Dense` with a float64 row that sums to 1. Scores in float32
+        `OneHot` at temperature 0, else `Dense`, whose float64 row sums to 1. Scores in float32
         are exponentiated in float32, which is several times as fast: each probability is then good
         to about six digits, and both sides of an acceptance test use the same.
 
@@ -69,8 +69,10 @@ def law(
     return law_of_scores(penalised(np.asarray(logits), sampling, context, tokens=tokens), sampling)
 
 
-def law_of_scores(scores: NDArray[np.floating], sampling: Sampling) -> Law:
+def law_of_scores(scores: NDArray[np.floating], sampling: Sampling, best: float | None = None) -> Law:
     """The law of logits that have their penalties behind them (`penalised`): all further steps of `law`.
+
+    `best` is the highest of them, where it is known already.
 
     Examples
     --------
@@ -85,31 +87,27 @@ def law_of_scores(scores: NDArray[np.floating], sampling: Sampling) -> Law:
     if 0 < sampling.top_k < n_tokens:  # goes with min-p in either order
         kept = np.flatnonzero(scores >= np.partition(scores, -sampling.top_k)[-sampling.top_k])
         scores = scores[kept]
-    weights = _weights(scores, sampling)
+    weights = _weights(scores, sampling, best)
     if sampling.min_p > 0:
         weights = np.where(weights >= sampling.min_p * float(weights.max()), weights, 0)
-    probs = weights.astype(np.float64, copy=False)
-    if kept is None:
-        probs /= probs.sum()
-    else:
-        few, probs = probs, np.zeros(n_tokens)
-        probs[kept] = few
-        probs[kept] = few / probs.sum()  # of the whole row: the order of a sum decides its last bits
-    if sampling.top_p < 1:
-        probs = _nucleus(probs, sampling.top_p)
-    return Dense(probs)
+    if kept is not None:
+        few, weights = weights, np.zeros(n_tokens, weights.dtype)
+        weights[kept] = few
+    found = Weighted(weights)
+    return found if sampling.top_p == 1 else Dense(_nucleus(found.probs, sampling.top_p))
 
 
-def _weights(scores: NDArray[np.floating], sampling: Sampling) -> NDArray[np.floating] | NDArray[np.uint32]:
+def _weights(
+    scores: NDArray[np.floating], sampling: Sampling, best: float | None
+) -> NDArray[np.floating] | NDArray[np.uint32]:
     """exp(score / temperature), but for a common factor."""
     if sampling.arithmetic == "integer":
         return integer.exponentials(scores, sampling.temperature)
     with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
-        scores = scores - scores.max()
+        scores = scores - (scores.max() if best is None else scores.dtype.type(best))
         if sampling.temperature != 1:
             scores = scores / sampling.temperature
-    weights: NDArray[np.floating] = np.exp(scores)
-    return weights
+    return np.exp(scores, out=scores)
 
 
 def _nucleus(probs: Array, top_p: float) -> Array:

@@ -42,7 +42,7 @@ class Rows:
         self._logits = logits
         self._sampling = sampling
         self._before = before
-        self._peaks = peaks if sampling.greedy and not sampling.penalises else None
+        self._peaks = None if sampling.penalises else peaks
         self._scores: dict[int, NDArray[np.floating]] = {}
         self._laws: dict[int, Law] = {}
 
@@ -53,9 +53,11 @@ class Rows:
         return self._laws[index]
 
     def _law(self, index: int) -> Law:
-        if self._peaks is not None:
+        if self._peaks is None:
+            return law_of_scores(self.scores(index), self._sampling)
+        if self._sampling.greedy:
             return OneHot(self._peaks.tokens[index])
-        return law_of_scores(self.scores(index), self._sampling)
+        return law_of_scores(self._logits[index], self._sampling, self._peaks.values[index])
 
     def scores(self, index: int) -> NDArray[np.floating]:
         """The logits with the penalties applied, shape (vocab,): at temperature 0 the best one is taken."""
@@ -80,7 +82,6 @@ class Rows:
         """
         if not self._sampling.greedy:
             return None
-        row = self.scores(index)
-        peaks, place = (self._peaks, index) if self._peaks is not None else (Peaks(row[None]), 0)
-        lead = float(row[token]) - peaks.runner_up(place, token)
+        peaks, place = (self._peaks, index) if self._peaks is not None else (Peaks(self.scores(index)[None]), 0)
+        lead = peaks.lead(place, token)
         return lead if math.isfinite(lead) else None

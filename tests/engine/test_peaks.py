@@ -1,4 +1,4 @@
-"""The best token of a row and the highest of all others, against numpy."""
+"""The best token of a row, and how far one is ahead of all others, against numpy."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_peaks_are_those_of_a_sorted_row(n_tokens: int, kind: str) -> None:
     for index, row in enumerate(logits):
         for token in {0, n_tokens // 2, n_tokens - 1, peaks.tokens[index]}:
             others = np.delete(row, token)
-            assert peaks.runner_up(index, token) == (others.max() if len(others) else -np.inf)
+            assert peaks.lead(index, token) == (row[token] - others.max() if len(others) else np.inf)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -24,8 +24,8 @@ def test_peaks_are_those_of_a_sorted_row(n_tokens: int, kind: str) -> None:
 def test_the_best_of_a_row_that_is_not_finite_is_not_finite(bad: float, place: int) -> None:
     logits = np.zeros((1, 512), np.float32)
     logits[0, place] = bad
-    assert not np.isfinite(logits[0, Peaks(logits).tokens[0]])
-    assert not np.isfinite(Peaks(np.full((1, 512), -np.inf)).runner_up(0, 3))
+    assert not np.isfinite(Peaks(logits).values[0])
+    assert not np.isfinite(Peaks(np.full((1, 512), -np.inf)).values[0])
 
 
 def test_margins_are_the_same_with_peaks_and_without() -> None:

@@ -29,6 +29,7 @@ from engine.models.jit.weights import Weights, stages_of
 from engine.models.rope import turns
 from engine.models.threads import n_session_threads
 from engine.models.tree_cache import TreeCache
+from engine.sampling import FoundPeaks, Peaks
 from engine.tree import MOST_NODES, branch, depths
 
 __all__ = ["JitTransformer", "Packed"]
@@ -60,7 +61,7 @@ class Packed:
 class JitTransformer(CachedTransformer):
     """A model packed from a file, for one thread at a time.
 
-    See `Model`, `HiddenModel`, `TreeModel` and `LayeredModel` for what it promises.
+    See `Model`, `HiddenModel`, `TreeModel`, `LayeredModel` and `PeakedModel` for what it promises.
 
     Parameters
     ----------
@@ -82,6 +83,7 @@ class JitTransformer(CachedTransformer):
         self._team = team_of(self._n_threads)
         self._tables: dict[tuple[int, int, int], NDArray[np.int64]] = {}
         self._memory: Memory | None = None
+        self._peaks: FoundPeaks | None = None  # of the rows that were computed last
         limit = architecture.context_length + MOST_NODES
         room = room_of_head(architecture.head_dim)
         self._cache = Cache(architecture.n_layers, architecture.n_kv_heads, room, limit)
@@ -89,6 +91,10 @@ class JitTransformer(CachedTransformer):
     def fork(self, *, name: str | None = None) -> JitTransformer:
         """The same weights with an empty cache of their own; by another name, if one is given."""
         return JitTransformer(self._architecture, self._packed, name=name or self.name)
+
+    def peaks(self, rows: Array) -> Peaks | None:
+        """See `PeakedModel.peaks`."""
+        return self._peaks if self._peaks is not None and self._peaks.logits is rows else None
 
     def _feed(self, ids: NDArray[np.int64], kept: int, first_asked: int) -> list[Array]:
         """See `CachedTransformer._feed`."""
@@ -161,6 +167,7 @@ class JitTransformer(CachedTransformer):
         places_of_taps[taps] = np.arange(len(taps))
         streams = np.empty((len(taps), n_rows, width), np.float32)
         logits = np.empty((n_rows - asked, packed.weights.head.blocks.shape[1] * GROUP), np.float32)
+        best_tokens, best_logits = np.empty(len(logits), np.int64), np.empty((len(logits), 2), np.float32)
         scores = np.empty((self._n_threads, n_together(packed.shape), n_room + MORE_SLOTS), np.float32)
         stages = self._stages(n_rows, n_layers, asked)
         run_pass(
@@ -183,6 +190,8 @@ class JitTransformer(CachedTransformer):
             n_rows=n_rows,
             results=address(logits),
             row_results=logits.shape[1],
+            best_tokens=address(best_tokens),
+            best_logits=address(best_logits),
             scores=address(scores),
             n_scores=scores[0].size,
             row_scores=scores.shape[2],
@@ -190,7 +199,10 @@ class JitTransformer(CachedTransformer):
         shown = dict(zip(taps, streams, strict=True))
         if kept:
             shown[FINAL] = memory.normed[:n_rows].copy()
-        return np.ascontiguousarray(logits[:, : self.vocab_size]), shown
+        rows = np.ascontiguousarray(logits[:, : self.vocab_size])
+        if np.isfinite(best_logits[:, 0]).all():
+            self._peaks = FoundPeaks(rows, best_tokens.tolist(), *best_logits.T.tolist())
+        return rows, shown
 
     def _stages(self, n_rows: int, n_layers: int, first_asked: int) -> NDArray[np.int64]:
         key = n_rows, n_layers, first_asked
@@ -198,7 +210,7 @@ class JitTransformer(CachedTransformer):
             if len(self._tables) == MOST_TABLES:
                 self._tables.clear()
             n_parts = PARTS_PER_THREAD * self._n_threads
-            self._tables[key] = stages_of(self._packed.weights, self._packed.shape, *key, n_parts)
+            self._tables[key] = stages_of(self._packed.weights, self._packed.shape, *key, n_parts, self.vocab_size)
         return self._tables[key]
 
     def _memory_of(self, n_rows: int) -> Memory:

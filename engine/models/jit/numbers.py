@@ -18,7 +18,7 @@ from engine.models.jit.rounding import largest_of_block, round_block
 from engine.models.jit.shared import bits_as_float
 from engine.models.jit.views import floats_at
 
-__all__ = ["attend", "dot", "gate", "norm", "rotate", "round_row"]
+__all__ = ["attend", "dot", "gate", "highest", "norm", "nothing", "rotate", "round_row"]
 
 Array = NDArray[np.float32]
 
@@ -36,7 +36,7 @@ def dot(left: Array, right: Array) -> np.float32:
 
 
 @compiled_in_any_order
-def _nothing(values: Array) -> np.float32:
+def nothing(values: Array) -> np.float32:
     """Zero; but not a number, if one of the values is none or without bounds."""
     total = np.float32(0)
     for place in range(len(values)):
@@ -45,11 +45,11 @@ def _nothing(values: Array) -> np.float32:
 
 
 @compiled_for_finite
-def _highest(values: Array) -> np.float32:
-    highest = np.float32(-np.inf)
+def highest(values: Array) -> np.float32:
+    found = np.float32(-np.inf)
     for value in values:
-        highest = max(highest, value)
-    return highest
+        found = max(found, value)
+    return found
 
 
 @compiled_in_any_order
@@ -89,24 +89,24 @@ def norm(row: Array, weight: Array, epsilon: np.float32, normed: Array) -> None:
 @compiled
 def round_row(row: Array, numbers: NDArray[np.int8], factors: Array) -> None:
     """Round a row to 8 bits in blocks of 32: `numbers`, and per block the factor and the factor times their sum."""
-    nothing = _nothing(row)  # whole numbers cannot say that something is none, and must not hide it
+    none = nothing(row)  # whole numbers cannot say that something is none, and must not hide it
     n_blocks = len(row) // BLOCK
     for block in range(n_blocks):
-        _round_block(row.ctypes.data + 4 * BLOCK * block, block, nothing, numbers, factors)
+        _round_block(row.ctypes.data + 4 * BLOCK * block, block, none, numbers, factors)
     if n_blocks < len(numbers) // BLOCK:
-        _round_rest(row, n_blocks, nothing, numbers, factors)
+        _round_rest(row, n_blocks, none, numbers, factors)
 
 
 @compiled
-def _round_block(values: int, block: int, nothing: np.float32, numbers: NDArray[np.int8], factors: Array) -> None:
+def _round_block(values: int, block: int, none: np.float32, numbers: NDArray[np.int8], factors: Array) -> None:
     largest = largest_of_block(values)
     inverse = np.float32(127) / largest if largest > 0 else np.float32(0)
     total = round_block(values, inverse, numbers.ctypes.data + BLOCK * block)
-    _note_factors(largest, total, block, nothing, factors)
+    _note_factors(largest, total, block, none, factors)
 
 
 @compiled
-def _round_rest(row: Array, block: int, nothing: np.float32, numbers: NDArray[np.int8], factors: Array) -> None:
+def _round_rest(row: Array, block: int, none: np.float32, numbers: NDArray[np.int8], factors: Array) -> None:
     """The last block, which the row does not fill."""
     largest, total = np.float32(0), np.int32(0)
     for place in range(BLOCK * block, len(row)):
@@ -116,12 +116,12 @@ def _round_rest(row: Array, block: int, nothing: np.float32, numbers: NDArray[np
         number = np.int32(np.rint(row[place] * inverse)) if place < len(row) else np.int32(0)
         numbers[place] = number
         total += number
-    _note_factors(largest, total, block, nothing, factors)
+    _note_factors(largest, total, block, none, factors)
 
 
 @compiled
-def _note_factors(largest: np.float32, total: np.int32, block: int, nothing: np.float32, factors: Array) -> None:
-    factor = largest / np.float32(127) + nothing
+def _note_factors(largest: np.float32, total: np.int32, block: int, none: np.float32, factors: Array) -> None:
+    factor = largest / np.float32(127) + none
     factors[2 * block] = factor
     factors[2 * block + 1] = factor * np.float32(total)
 
@@ -157,9 +157,9 @@ def attend(
 
 @compiled
 def _softmax(scores: Array) -> None:
-    highest = _highest(scores)
+    best = highest(scores)
     for place in range(len(scores)):
-        scores[place] = _exp(scores[place] - highest)
+        scores[place] = _exp(scores[place] - best)
     share = np.float32(1) / _sum(scores)
     for place in range(len(scores)):
         scores[place] *= share

@@ -15,7 +15,7 @@ from engine.models.jit.work import numbers_of
 
 __all__ = ["pass_numbers", "run_numbers", "run_pass"]
 
-NOTHING = {"tokens": 0, "inputs": 0, "n_inputs": 0, "taps": 0, "streams": 0}
+NOTHING = {"tokens": 0, "inputs": 0, "n_inputs": 0, "taps": 0, "streams": 0, "best_tokens": 0, "best_logits": 0}
 
 
 def run_pass(team: Team, stages: NDArray[np.int64], memory: Memory, **given: Any) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from engine.models.jit.candidates import choose, score_part
 from engine.models.jit.decorators import compiled
+from engine.models.jit.peaks import peaks_of_row
 from engine.models.jit.product import multiply
 from engine.models.jit.rows import (
     attend_part,
@@ -43,6 +44,7 @@ from engine.models.jit.stages import (
     HEAD,
     MULTIPLY,
     NORM,
+    PEAKS,
     PLACE,
     ROUND_GATHERED,
     ROUND_INPUTS,
@@ -88,6 +90,8 @@ def _compute(work: Work, stage: int, part: int, thread: int) -> None:
         finish_guess(work, stage, row)
     elif kind == EMBED:
         embed_row(work, stage, row)
+    elif kind == PEAKS:
+        peaks_of_row(work, stage, part)
     elif kind == CHOOSE:
         choose(work, stage)
     elif kind == SCORE:

@@ -26,6 +26,7 @@ __all__ = [
     "KEEP",
     "MULTIPLY",
     "NORM",
+    "PEAKS",
     "PLACE",
     "ROUND_GATHERED",
     "ROUND_INPUTS",
@@ -46,7 +47,7 @@ __all__ = [
 
 # Kinds. Each reads what the one before it has written, as `program` says.
 MULTIPLY, HEAD, NORM, PLACE, ATTEND, GATE, GUESS, ROUND_INPUTS, ROUND_GATHERED, ROUND_OUTPUTS, EMBED = range(11)
-CHOOSE, SCORE = range(11, 13)
+CHOOSE, SCORE, PEAKS = range(11, 14)
 # What becomes of the residual stream before a norm: it is kept, the outputs are added to it, or it is set to them.
 KEEP, ADD, SET = range(3)
 
@@ -83,7 +84,7 @@ class Stage(NamedTuple):
     n_biased: int = 0
     query_norm: int = 0
     key_norm: int = 0
-    n_values: int = 0  # of the outputs, that are rounded
+    n_values: int = 0  # of the outputs, that count
     choice: int = 0  # the address of a `candidates.Candidates`
 
 

@@ -15,6 +15,7 @@ from engine.models.jit.stages import (
     HEAD,
     KEEP,
     NORM,
+    PEAKS,
     PLACE,
     ROUND_GATHERED,
     Shape,
@@ -47,11 +48,11 @@ class Weights(NamedTuple):
 
 
 def stages_of(
-    weights: Weights, shape: Shape, n_rows: int, n_layers: int, first_asked: int, n_parts: int
+    weights: Weights, shape: Shape, n_rows: int, n_layers: int, first_asked: int, n_parts: int, n_tokens: int
 ) -> NDArray[np.int64]:
     """The table of a pass of some rows through layers, and norm and head for those from `first_asked` on.
 
-    A product is cut into about `n_parts`.
+    A product is cut into about `n_parts`; `n_tokens` is the size of the vocabulary.
     """
     embedding = weights.embedding
     stages = [
@@ -92,4 +93,5 @@ def stages_of(
     stages.append(of_rows(NORM, 0, n_rows, change=change, tap=n_layers, scale=address(weights.final_norm)))
     if first_asked < n_rows:
         stages.append(product(weights.head, 0, first_asked, n_parts, kind=HEAD))
+        stages.append(of_rows(PEAKS, first_asked, n_rows, n_values=n_tokens))
     return table(stages)

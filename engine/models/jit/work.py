@@ -58,6 +58,8 @@ class Work(NamedTuple):
     n_rows: int
     results: int  # of the last product, (rows of it, row_results)
     row_results: int
+    best_tokens: int  # int64, for each row of results, if a stage looks for them
+    best_logits: int  # (rows of results, 2): that of the token, and the highest of the others
     # memory for what stages leave to the next
     hidden: int  # (n_rows, width): the residual stream
     normed: int  # (n_rows, width)
