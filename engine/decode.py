@@ -247,7 +247,7 @@ def _events(
                 logits = target.logits([*context, *draft.tokens], n_rows)
             else:
                 logits = tree_rows(target, context, draft.tokens, draft.parents)
-            peaks = checked_rows(logits, n_rows, target, finder and finder.peaks(logits))
+            peaks = checked_rows(logits, n_rows, target, finder.peaks(logits) if finder else None)
             verify_seconds = watch.lap()
             # 4. Judge.
             rows = Rows(logits, sampling, partial(draft.before, context), peaks)

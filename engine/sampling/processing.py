@@ -107,7 +107,8 @@ def _weights(
         scores = scores - (scores.max() if best is None else scores.dtype.type(best))
         if sampling.temperature != 1:
             scores = scores / sampling.temperature
-    return np.exp(scores, out=scores)
+    np.exp(scores, out=scores)
+    return scores
 
 
 def _nucleus(probs: Array, top_p: float) -> Array:

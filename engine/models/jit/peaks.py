@@ -32,9 +32,10 @@ def peaks_of_row(work: Work, stage: int, row: int) -> None:
 def find_peaks(row: Array, two: Array) -> int:
     """The place of the highest number, the lowest on a tie; that number and the highest of the others into `two`.
 
-    If a number of the row is none or without bounds, what is found means nothing, and `two` begins with one that is none.
+    If a number of the row is none or without bounds, what is found means nothing, and `two` begins with none.
     """
-    best, second, best_block, none = np.float32(-np.inf), np.float32(-np.inf), 0, np.float32(0)
+    best, second, none = np.float32(-np.inf), np.float32(-np.inf), np.float32(0)
+    best_block = 0
     for block in range(0, len(row), BLOCK):
         some = row[block : block + BLOCK]
         none += nothing(some)
