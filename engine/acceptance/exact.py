@@ -129,8 +129,9 @@ def excess(target: Law, draft: Law, weight: float = 1.0) -> float:
 
 def _beyond(target: Dense | Sparse, draft: Law, weight: float) -> Array:
     """The positive part of weight * target - draft, a row of its own."""
-    row = target.probs if isinstance(target, Dense) else target.dense(_room(target, draft))
-    left = weight * row
+    left = target.row() if isinstance(target, Dense) else target.dense(_room(target, draft))
+    if weight != 1:
+        left *= weight
     if isinstance(draft, OneHot):
         left[draft.token] = max(left[draft.token] - 1.0, 0.0)
     elif isinstance(draft, Sparse):

@@ -49,6 +49,10 @@ class Dense:
         """The row, shape (vocab,)."""
         return self._probs
 
+    def row(self) -> Array:
+        """The same as an array that the caller may change."""
+        return self._probs.copy()
+
     def prob(self, token: int) -> float:
         """Probability of `token`; 0 for an id behind the end of the row."""
         return float(self._probs[token]) if token < len(self._probs) else 0.0
@@ -92,8 +96,12 @@ class Weighted(Dense):
     def probs(self) -> Array:
         """The row, shape (vocab,)."""
         if not hasattr(self, "_probs"):
-            self._probs: Array = np.divide(self._weights, self.total, dtype=np.float64)
+            self._probs: Array = self.row()
         return self._probs
+
+    def row(self) -> Array:
+        """The same as an array that the caller may change."""
+        return np.divide(self._weights, self.total, dtype=np.float64)
 
     def prob(self, token: int) -> float:
         """Probability of `token`; 0 for an id behind the end of the row."""

@@ -7,12 +7,14 @@ numbers are the same, bit for bit; where many are wanted from one key, numpy's g
 
 from __future__ import annotations
 
+import functools
+
 __all__ = ["uniform"]
 
 WORD = 2**64 - 1
 N_ROUNDS = 10
-MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
-STRIDES = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
+MULTIPLIER, SECOND_MULTIPLIER = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+STRIDE, SECOND_STRIDE = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
 """What the two words of the key grow by from round to round."""
 
 
@@ -33,9 +35,13 @@ def uniform(key: int, counter: tuple[int, int, int]) -> float:
     True
     """
     a, (b, c, d) = 1, counter  # numpy counts before it computes
-    left, right = key, 0
-    for _ in range(N_ROUNDS):
-        first, second = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
+    for left, right in _keys(key):
+        first, second = a * MULTIPLIER, c * SECOND_MULTIPLIER
         a, b, c, d = second >> 64 ^ b ^ left, second & WORD, first >> 64 ^ d ^ right, first & WORD
-        left, right = left + STRIDES[0] & WORD, right + STRIDES[1] & WORD
     return (a >> 11) * 2.0**-53
+
+
+@functools.lru_cache(maxsize=64)
+def _keys(key: int) -> tuple[tuple[int, int], ...]:
+    """The two words of the key in each round."""
+    return tuple((key + turn * STRIDE & WORD, turn * SECOND_STRIDE & WORD) for turn in range(N_ROUNDS))

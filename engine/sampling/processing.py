@@ -23,6 +23,7 @@ __all__ = ["law", "law_of_scores", "log_probability"]
 Array = NDArray[np.float64]
 
 IN_FLOAT32 = (0.01, 100.0)  # temperatures between which float32 scores are exponentiated as they are
+WITHOUT_SHIFT = 80.0  # exp(80) is within float32; what is then 0 beside a best score from 0 up is below 1e-37 of it
 
 
 def law(
@@ -103,12 +104,14 @@ def _weights(
     """exp(score / temperature), but for a common factor."""
     if sampling.arithmetic == "integer":
         return integer.exponentials(scores, sampling.temperature)
+    highest = float(scores.max()) if best is None else best
     with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
-        scores = scores - (scores.max() if best is None else scores.dtype.type(best))
+        if not 0 <= highest <= WITHOUT_SHIFT * sampling.temperature:
+            scores = scores - scores.dtype.type(highest)
         if sampling.temperature != 1:
             scores = scores / sampling.temperature
-    np.exp(scores, out=scores)
-    return scores
+    weights: NDArray[np.floating] = np.exp(scores)
+    return weights
 
 
 def _nucleus(probs: Array, top_p: float) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SettingError
-from engine.sampling import Dense, Noise, OneHot, Peaks, Purpose, Rows, Sampling, Sparse, law, philox
+from engine.sampling import Dense, Noise, OneHot, Peaks, Purpose, Rows, Sampling, Sparse, Weighted, law, philox
 from tests.engine.oracle import BELOW_ONE, preimages, slow_law
 
 INF = math.inf
@@ -82,6 +82,32 @@ def test_banned_tokens_stay_banned():
 def test_huge_logits_do_not_overflow(scale):
     assert probs([scale, -scale, scale], temperature=1).tolist() == [0.5, 0, 0.5]
     assert probs([-scale, -scale], temperature=0.5).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("temperature", [0.25, 1, 4])
+@pytest.mark.parametrize("offset", [-1e4, -100, -10, 0, 10, 79, 330, 1e4])
+def test_the_law_does_not_depend_on_a_constant_in_the_logits(offset, temperature, kind):
+    scores = np.linspace(-30, 0, 3001).astype(kind)
+    shifted = (scores + kind(offset)).astype(kind)
+    found = law(shifted, Sampling(temperature=temperature)).probs
+    exact = np.exp((shifted.astype(np.float64) - float(shifted[-1])) / temperature)
+    np.testing.assert_allclose(found, exact / exact.sum(), rtol=2e-5 if kind is np.float32 else 1e-9, atol=1e-30)
+    assert abs(found.sum() - 1) < 1e-12
+
+
+@pytest.mark.parametrize("n_tokens", [5, 256, 1000, 2560])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.uint32])
+def test_a_law_of_weights_is_the_law_of_their_shares(n_tokens, kind):
+    weights = np.random.default_rng(n_tokens).integers(0, 9, n_tokens).astype(kind)
+    by_weights, by_shares = Weighted(weights), Dense(weights.astype(float) / weights.sum())
+    assert np.array_equal(by_weights.probs, by_shares.probs)
+    assert [by_weights.prob(token) for token in range(n_tokens + 2)] == [*by_shares.probs, 0.0, 0.0]
+    assert [by_weights.draw(place / 997) for place in range(997)] == [
+        by_shares.draw(place / 997) for place in range(997)
+    ]
+    by_weights.row()[:] = 7
+    assert np.array_equal(by_weights.probs, by_shares.probs)  # a row is the caller's own
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-300, 5e-324])
