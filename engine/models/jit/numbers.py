@@ -47,16 +47,16 @@ def nothing(values: Array) -> np.float32:
 @compiled_for_finite
 def highest(values: Array) -> np.float32:
     found = np.float32(-np.inf)
-    for value in values:
-        found = max(found, value)
+    for place in range(len(values)):
+        found = max(found, values[place])
     return found
 
 
 @compiled_in_any_order
 def _sum(values: Array) -> np.float32:
     total = np.float32(0)
-    for value in values:
-        total += value
+    for place in range(len(values)):
+        total += values[place]
     return total
 
 
