@@ -56,7 +56,7 @@ class SharedGumbels(Noise):
         """See `Noise.of_step`."""
         return type(self)(self.seed, start, self._kept)
 
-    def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
+    def draw(self, law: Law, position: int, purpose: int, place: int = 0) -> int:
         """The token with the largest log-probability + Gumbel number at `position`, for any purpose and place."""
         if isinstance(law, OneHot):
             return law.token

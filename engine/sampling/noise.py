@@ -8,9 +8,8 @@ draw does not depend on what happened before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from numbers import Integral
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +24,12 @@ __all__ = ["Noise", "Purpose"]
 PLACES = 2**32  # a step is shorter, so that no two places of a tree share a number
 
 
-class Purpose(IntEnum):
-    """What a random number is for: no two purposes at one position share a draw."""
+class Purpose:
+    """What a random number is for, as a whole number: no two purposes at one position share a draw."""
 
-    DRAFT = 0
-    ACCEPT = 1
-    TARGET = 2
+    DRAFT: Final = 0
+    ACCEPT: Final = 1
+    TARGET: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +72,24 @@ class Noise:
         """The numbers of the step that begins at absolute position `start`."""
         return type(self)(self.seed, start)
 
-    def uniform(self, position: int, purpose: Purpose, place: int = 0) -> float:
+    def uniform(self, position: int, purpose: int, place: int = 0) -> float:
         """The number for the token at absolute `position` (prompt included); in a tree, for one place of that depth."""
         return philox.uniform(int(self.seed), self._counter(position, purpose, place))
 
-    def uniforms(self, n: int, position: int, purpose: Purpose, place: int = 0) -> NDArray[np.float64]:
+    def uniforms(self, n: int, position: int, purpose: int, place: int = 0) -> NDArray[np.float64]:
         """As many numbers as asked for, the first of them that of `uniform`; shape (n,)."""
         counter = (0, *self._counter(position, purpose, place))
         return np.random.Generator(np.random.Philox(key=self.seed, counter=counter)).random(n)
 
-    def in_step(self, position: int, purpose: Purpose) -> int:
+    def in_step(self, position: int, purpose: int) -> int:
         """What tells the numbers of different steps for one position apart: the token's place in its step."""
-        return 0 if self.step_start is None or purpose is Purpose.TARGET else position - self.step_start
+        return 0 if self.step_start is None or purpose == Purpose.TARGET else position - self.step_start
 
-    def draw(self, law: Law, position: int, purpose: Purpose, place: int = 0) -> int:
+    def draw(self, law: Law, position: int, purpose: int, place: int = 0) -> int:
         """A token drawn from `law` with the number for that position, purpose and place."""
         if isinstance(law, OneHot):  # needs no number
             return law.token
         return law.draw(self.uniform(position, purpose, place))
 
-    def _counter(self, position: int, purpose: Purpose, place: int) -> tuple[int, int, int]:
-        return int(position), int(purpose), int(self.in_step(position, purpose) + place * PLACES)
+    def _counter(self, position: int, purpose: int, place: int) -> tuple[int, int, int]:
+        return int(position), purpose, int(self.in_step(position, purpose) + place * PLACES)

@@ -92,7 +92,7 @@ class Draws:
 
     def uniform(self, position, purpose, place=0):
         assert place == 0, "a chain has one test at each position"
-        if purpose is Purpose.TARGET and self._target is not None:
+        if purpose == Purpose.TARGET and self._target is not None:
             return self._target
         return self._numbers[position, purpose]
 
@@ -164,7 +164,7 @@ def judged_chances(rule, draft, rows, *, start=5) -> dict:
             probable[told] += weight
             return
         asked = missing[0]
-        others = (0.0, BELOW_ONE) if len(missing) > 1 or asked[1] is Purpose.ACCEPT else (0.0,)
+        others = (0.0, BELOW_ONE) if len(missing) > 1 or asked[1] == Purpose.ACCEPT else (0.0,)
         fate = cells(lambda number: tuple(outcome({**numbers, asked: number}, other)[0] for other in others))
         for low, high, _ in fate:
             explore({**numbers, asked: (low + high) / 2}, weight * (high - low))

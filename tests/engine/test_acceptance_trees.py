@@ -39,13 +39,13 @@ class Choices:
         self._goes_on = goes_on
 
     def uniform(self, position, purpose, place=0):
-        assert purpose is Purpose.ACCEPT
+        assert purpose == Purpose.ACCEPT
         if not self._script and not self._goes_on:
             raise Asked("number")
         return self._script.pop(0) if self._script else 0.5
 
     def draw(self, law, position, purpose, place=0):
-        assert purpose is Purpose.TARGET
+        assert purpose == Purpose.TARGET
         if not self._script and not self._goes_on:
             raise Asked(law)
         return self._script.pop(0) if self._script else law.draw(0.5)
