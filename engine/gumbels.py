@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from engine.lengths import MAX_DRAFT_LENGTH
-from engine.sampling import Law, Noise, OneHot, Purpose, Sparse
+from engine.sampling import Law, Noise, OneHot, Sparse
 from engine.sampling.law_kinds import Array
 
 __all__ = ["SharedGumbels"]
