@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.comparisons import Busy, comparisons
+from dashboard.plain_text import plain
 from dashboard.runner import registry
 from dashboard.views import what_if
 from engine import RunSpec, RunStore, build
@@ -217,7 +218,7 @@ def test_a_note_of_the_backend_stands_with_the_circumstances(note):
 
     app = AppTest.from_function(script, args=(note,), default_timeout=30).run()
     assert not app.exception
-    assert [box.value for box in app.warning] == ([f"{note}."] if note else [])
+    assert [box.value for box in app.warning] == ([plain(f"{note}.")] if note else [])
 
 
 def test_a_measured_run_is_not_called_a_warm_up():
