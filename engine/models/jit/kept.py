@@ -3,8 +3,8 @@
 numba believes what it finds: a file that a power cut has emptied ends in one of many errors of
 `pickle`, and machine code whose bytes have changed in a crash, or in other numbers. So the SHA-256 of
 every file that a start reads is noted beside them, and what is not as it was noted is thrown away
-before numba sees it. What else numba reads of is part of the folder's name: the sources and what is
-taken for their age, the versions of all that compiles them, and the processor.
+before numba sees it. What makes numba compile although files are there is part of the folder's name
+(other sources or newer ones, other versions, another processor), so that it reads no files but these.
 """
 
 from __future__ import annotations
