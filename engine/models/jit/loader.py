@@ -19,7 +19,7 @@ from engine.models.jit.dot_products import BLOCK, GROUP, block_bytes
 from engine.models.jit.kept import cannot_keep, checked
 from engine.models.jit.packed import Numbers, Packer, bits_of, read_numbers
 from engine.models.jit.product import Matrix
-from engine.models.jit.program import assist
+from engine.models.jit.program import assist, run
 from engine.models.jit.stages import Shape, table
 from engine.models.jit.weights import Weights
 from engine.models.jit.work import Work, numbers_of
@@ -60,7 +60,7 @@ def load_packed(
     _check_memory(file, architecture.n_layers)
     packed = _Reader(file, architecture, progress).read()
     try:
-        with checked(CODE):
+        with checked(CODE, run, assist):
             _compile(JitTransformer(architecture, packed, name=name, n_threads=1))
     except OSError as failure:
         raise cannot_keep(CODE, failure) from failure

@@ -70,8 +70,9 @@ class Program:
         assert spec.loader is not None
         program = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(program)
-        with checked(self.code), event.install_recorder("numba:compile") as recorder:
+        with checked(self.code, program.run, program.assist), event.install_recorder("numba:compile") as recorder:
             assert (program.run(4), program.assist(4)) == (10, 15)
+        self.loaded = program
         return sum(found.is_start for _, found in recorder.buffer)
 
     def files(self) -> list[Path]:
@@ -175,6 +176,17 @@ def test_a_start_that_fails_notes_nothing(program: Program) -> None:
     assert not (program.code / kept.SUMS).exists()
 
 
+def test_nothing_is_done_for_a_program_that_is_in_memory(program: Program) -> None:
+    """It would be deleted and not written again."""
+    program.start()
+    (program.code / kept.SUMS).unlink()
+    before = program.files()
+    with checked(program.code, program.loaded.run, program.loaded.assist):
+        pass
+    assert program.files() == before
+    assert not (program.code / kept.SUMS).exists()
+
+
 def test_the_folder_is_another_for_other_sources_and_another_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,12 +217,12 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch:
         folder_of_code(tmp_path)
 
 
-def test_the_real_program_is_noted(tmp_path: Path) -> None:
-    """Its four files, by the names that numba gives them; without them nothing would ever be kept."""
+def test_the_files_of_the_real_program_are_found(tmp_path: Path) -> None:
+    """All four, by the names that numba gives them: without them nothing would ever be believed."""
     from engine.models.gguf_loader import load_gguf
     from tests.engine.models.tiny_files import Tiny, write
 
     load_gguf(write(tmp_path / "tiny.gguf", Tiny()), backend="numba")
-    names = [line.rpartition("/")[2] for line in (CODE / kept.SUMS).read_text().splitlines()]
+    names = [line.rpartition("/")[2] for line in kept._sums(CODE).decode().splitlines()]
     assert [name.split("-")[0] for name in names] == ["program.assist"] * 2 + ["program.run"] * 2
     assert {Path(name).suffix for name in names} == {".nbi", ".nbc"}
