@@ -68,6 +68,7 @@ class LiveRun:
         self.log = EventLog()
         self.saved = False
         self.save_error = ""
+        self.note = ""  # why another backend runs the target than was to be expected
         self._pace = Pace(steps_per_second)
         self._changed = Condition()
         self._paused = paused
@@ -141,6 +142,7 @@ class LiveRun:
 
     def _decode(self) -> None:
         built = build(self.spec)
+        self.note = built.loaded.note
         simulated = built.loaded.clock is not None
         self.log.state = "prefill"
         recorder = metrics.recorder()

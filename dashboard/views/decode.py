@@ -42,6 +42,8 @@ def page() -> None:
     )
     if result.done and not finished:
         st.rerun()
+    if run and run.note:
+        warning_box(f"{run.note}.", ":material/swap_horiz:")
     if run and finished:
         if run.saved:
             run_exports(run.id, key="run")

@@ -95,9 +95,9 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     started, load_before = datetime.now(UTC), load_average()
     progress("loading", 0, 0)
     begin = time.perf_counter()
-    target = build(_plain(base, prompts[0])).loaded.model
+    target = build(_plain(base, prompts[0])).loaded
     load_seconds = time.perf_counter() - begin
-    backend: str = getattr(target, "backend", "")
+    backend: str = getattr(target.model, "backend", "")
     drafters, skipped = _drafters(settings)
     own_plan = Plan(configurations_of(drafters, settings.lengths), prompts, settings.repeats, base.seed)
     ids = check_prompts(own_plan, base)
@@ -120,6 +120,7 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
         "started": started.isoformat(timespec="seconds"),
         "settings": _described(settings, drafters),
         "backend": backend or None,
+        "backend_note": target.note or None,
         "machine": machine([package for rival, _ in rivals.values() for package in rival.packages], backend=backend),
         "load_before": load_before,
         "load_after": load_average(),

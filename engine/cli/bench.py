@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import sys
 from typing import Any, TypeVar
 
 from engine.bench.against import RIVALS
@@ -77,6 +78,8 @@ def _bench(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     with stop_signals(), runs_bar() as progress:
         result = run_bench(settings, progress)
+    if result["backend_note"]:
+        print(f"note: {result['backend_note']}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False, allow_nan=False))
     elif arguments.markdown:

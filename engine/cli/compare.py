@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     with stop_signals(), runs_bar() as progress:
         result = run_comparison(settings, progress, with_costs=arguments.predict)
+    if result["backend_note"]:
+        print(f"note: {result['backend_note']}", file=sys.stderr)
     if arguments.csv is not None:
         write_csv(comparison_csv(result), arguments.csv)
     if arguments.json:

@@ -120,7 +120,8 @@ def run_comparison(
     progress("loading", 0, plan.n_turns)
     built = {way: build(way.spec(base, plan.prompts[0].text)) for way in plan.configurations}
     check_prompts(plan, base)
-    backend: str = getattr(built[plan.configurations[0]].loaded.model, "backend", "")
+    target = built[plan.configurations[0]].loaded
+    backend: str = getattr(target.model, "backend", "")
     rules = {way: one.rule for way, one in built.items()}
     costs = None
     reason = not_predicted(base) if with_costs else None
@@ -140,6 +141,7 @@ def run_comparison(
         "started": started.isoformat(timespec="seconds"),
         "prompts_source": settings.prompts_source,
         "backend": backend or None,
+        "backend_note": target.note or None,
         "machine": machine(backend=backend),
         "load_before": load_before,
         "load_after": load_average(),

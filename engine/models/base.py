@@ -156,9 +156,12 @@ class LoadedModel:
         The draft model that ships with this target; None where there is none.
     clock : Clock or None
         A simulated clock that the model's calls push forward, in seconds; None for a real model.
+    note : str
+        Why another backend runs it than one would expect, in words for a user; empty if none does.
     """
 
     model: Model
     tokenizer: Tokenizer
     partner: Model | None = None
     clock: Clock | None = None
+    note: str = ""

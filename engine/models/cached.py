@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import SettingError
 from engine.models.architecture import Architecture
 from engine.models.base import Logits
-from engine.models.context import checked_ids, n_common
+from engine.models.context import check_tree, checked_ids, n_common
 from engine.models.early_exit import EarlyCache
 from engine.models.hidden_rows import HiddenRows
 from engine.models.tree_cache import TreeCache
@@ -29,7 +30,14 @@ class CachedTransformer(ABC):
     ----------
     architecture : Architecture
     name : str
+
+    Attributes
+    ----------
+    most_nodes : int or None
+        Tokens that a tree may have; None for any number.
     """
+
+    most_nodes: int | None = None
 
     def __init__(self, architecture: Architecture, *, name: str) -> None:
         self.name = name
@@ -87,9 +95,16 @@ class CachedTransformer(ABC):
         ------
         PromptError, ForwardError
             As `logits` does.
+        SettingError
+            If the model does not have so many layers, or there are none to go through.
         BackendError
             If the graph that ends there cannot be made.
         """
+        if not 1 <= n_layers <= self.n_layers:
+            raise SettingError(
+                f"{self.name} was asked for rows behind its first {n_layers} layers; it has {self.n_layers}, "
+                f"so ask for 1 to {self.n_layers}"
+            )
         ids = self._checked(context, last)
         first_asked = len(ids) - last
         self._n_kept(ids)
@@ -105,7 +120,10 @@ class CachedTransformer(ABC):
         ------
         PromptError, ForwardError
             As `logits` does; a branch may be as long as a context.
+        DraftError
+            If it is no tree, or, in "numba", has more than `engine.tree.MOST_NODES` tokens.
         """
+        check_tree(self.name, tokens, parents, most=self.most_nodes)
         ids = self._checked(context, 1)
         if not len(tokens):
             return self.logits(context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import BackendError, ModelError, ModelNotFound, SettingError
@@ -57,7 +57,8 @@ def load(
     agreement, target_call_seconds, draft_call_seconds : float, default 0.0
         For "markov" alone: see `engine.models.markov.load_markov`.
     backend : {"auto", "numba", "ort", "numpy"}
-        What runs a GGUF file; "auto" is "numba", "ort" or "numpy": the first that is installed and can run it.
+        What runs a GGUF file; "auto" is "numba", "ort" or "numpy": the first that is installed and can run it. The
+        `note` of what comes back says why one that is installed cannot, or that there is nothing for a backend to run.
     exact_rows : bool, default True
         Whether a row is to be the same, bit for bit, alone and in a block; in "numba" and "numpy" it always is.
     progress : callable, optional
@@ -83,16 +84,17 @@ def load(
     check_backend(backend)
     name = str(name_or_path)
     if name == "markov":
-        return load_markov(
+        pair = load_markov(
             agreement=agreement, target_call_seconds=target_call_seconds, draft_call_seconds=draft_call_seconds
         )
+        return _without_backend(pair, backend)
     for setting in (agreement, target_call_seconds, draft_call_seconds):
         if setting != 0:
             raise SettingError(
                 f"agreement and simulated call times are for the embedded model markov; leave them at 0 for {name}"
             )
     if name == "noisy":
-        return load_noisy()
+        return _without_backend(load_noisy(), backend)
     if is_path(name):
         path = Path(name).expanduser()
         loaded = _load_file(path, path.stem, backend, progress)
@@ -209,14 +211,29 @@ def _remove_compiled(path: Path) -> None:
         raise ModelError(f"what was compiled of {path} cannot be deleted: {failure}") from failure
 
 
+def _without_backend(loaded: LoadedModel, backend: str) -> LoadedModel:
+    """An embedded model, with a note if a backend was asked for."""
+    if backend == "auto":
+        return loaded
+    return replace(loaded, note=f"the backend {backend} runs GGUF files alone: it does nothing for {loaded.model.name}")
+
+
 def _load_file(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:
     if backend != "auto":
         return _files.load(path, name, backend, progress)
+    reasons: list[str] = []
     for compiled in ("numba", "ort"):
         if can_run(compiled):
-            with suppress(BackendError):
-                return _files.load(path, name, compiled, progress)
-    return _files.load(path, name, "numpy", progress)
+            try:
+                return _with_reasons(_files.load(path, name, compiled, progress), compiled, reasons)
+            except BackendError as failure:
+                reasons.append(str(failure))
+    return _with_reasons(_files.load(path, name, "numpy", progress), "numpy", reasons)
+
+
+def _with_reasons(loaded: LoadedModel, backend: str, reasons: list[str]) -> LoadedModel:
+    """The model, with a note of why those that are installed and come before its backend cannot run it."""
+    return replace(loaded, note=f"{backend} runs {loaded.model.name}: {'; '.join(reasons)}") if reasons else loaded
 
 
 def _read(path: Path, backend: str, progress: Progress | None) -> Callable[[str], LoadedModel]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import PromptError
+from engine.errors import DraftError, PromptError
 from engine.values import Tokens
 
-__all__ = ["checked_ids", "n_common"]
+__all__ = ["check_tree", "checked_ids", "n_common"]
 
 Ids = NDArray[np.int64]
 
@@ -49,6 +51,33 @@ def checked_ids(name: str, context: Tokens, last: int, *, vocab_size: int, conte
     if not 1 <= last <= len(ids):
         raise PromptError(f"{name} was asked for the last {last} rows of {len(ids)}; ask for 1 to {len(ids)}")
     return ids.astype(np.int64)
+
+
+def check_tree(name: str, tokens: Tokens, parents: Sequence[int], *, most: int | None = None) -> None:
+    """Refuse what is no tree, or too large a one.
+
+    Parameters
+    ----------
+    name : str
+        Of the model, for the message.
+    tokens : sequence of int
+    parents : sequence of int
+        See `TreeModel.tree_logits`.
+    most : int, optional
+        Tokens that the model takes; any number if not given.
+
+    Raises
+    ------
+    DraftError
+        If there are more, or a link does not lead to a token before, or to the context.
+    """
+    if most is not None and len(tokens) > most:
+        raise DraftError(f"{name} was given a tree of {len(tokens)} tokens and takes at most {most}; give it fewer")
+    if len(parents) != len(tokens) or not all(-1 <= parent < place for place, parent in enumerate(parents)):
+        raise DraftError(
+            f"{name} was given {len(tokens)} tokens with the parents {list(parents)}, which is no tree; give for each "
+            "token the place of one before it, or -1 for the context"
+        )
 
 
 def n_common(ids: Ids, cached: Ids) -> int:

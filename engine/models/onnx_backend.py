@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from engine.models.architecture import Architecture
 from engine.models.base import Logits
 from engine.models.cached import CachedTransformer
+from engine.models.context import check_tree
 from engine.models.hidden_rows import FINAL
 from engine.models.onnx_graph import residual
 from engine.models.onnx_session import Buffers, Compiled
@@ -68,6 +69,7 @@ class OnnxTransformer(CachedTransformer):
         so it does where a context has no room for a whole tree behind it, or is one token: with nothing cached before
         them, `GroupQueryAttention` takes the rows for a prompt, and heeds neither positions nor mask.
         """
+        check_tree(self.name, tokens, parents)
         no_room = len(context) + len(tokens) >= self.context_length
         if self.exact_rows or no_room or len(context) == 1:
             return rows_by_branch(self, context, tokens, parents)

@@ -27,10 +27,10 @@ def n_threads() -> int | None:
     Raises
     ------
     SettingError
-        If the variable DRAFTSCOPE_THREADS is not a whole number from 1 up.
+        If the variable DRAFTSCOPE_THREADS is set, not empty, and not a whole number from 1 up.
     """
     wanted = os.environ.get(THREADS_VARIABLE)
-    if wanted is not None:
+    if wanted:
         if not wanted.isdecimal() or int(wanted) < 1:
             raise SettingError(f"{THREADS_VARIABLE} is {wanted!r}; it must be a whole number from 1 up")
         return int(wanted)
@@ -62,7 +62,7 @@ def n_session_threads(backend: str) -> int:
     SettingError
         As `n_threads` does.
     """
-    if os.environ.get(THREADS_VARIABLE) is not None:
+    if os.environ.get(THREADS_VARIABLE):
         return min(n_threads() or 1, LIMIT_OF_NUMBA) if backend == "numba" else n_threads() or 1
     return min(n_cores(), MOST_OF_NUMBA) if backend == "numba" else n_cores()
 

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.comparisons import Busy, comparisons
+from dashboard.plain_text import plain
 from dashboard.runner import registry
 from dashboard.views import what_if
 from engine import RunSpec, RunStore, build
@@ -206,6 +207,18 @@ def test_a_measurement_that_goes_on_beside_a_run_is_warned_of():
     assert any("A measurement is under way" in text for text in warnings())
     comparisons.stop_all(20)
     assert warnings() == []
+
+
+@pytest.mark.parametrize("note", [None, "numpy runs tiny: the graph cannot be kept"])
+def test_a_note_of_the_backend_stands_with_the_circumstances(note):
+    def script(note):
+        from dashboard.views.circumstances import circumstances
+
+        circumstances({"partial": False, "busy": False, "simulated": False, "backend_note": note}, "badges")
+
+    app = AppTest.from_function(script, args=(note,), default_timeout=30).run()
+    assert not app.exception
+    assert [box.value for box in app.warning] == ([plain(f"{note}.")] if note else [])
 
 
 def test_a_measured_run_is_not_called_a_warm_up():

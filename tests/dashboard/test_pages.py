@@ -8,10 +8,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.controls import PROBE
+from dashboard.plain_text import plain
 from dashboard.runner import MOST_ACTIVE, registry
 from engine import RunSpec, RunStore, build
+from engine.models import catalog
+from engine.models.backends import PACKAGES, can_run
 from engine.policies import POLICIES, POLICY_PARAMETERS
 from engine.rules import RULE_PARAMETERS, RULES
+from tests.engine.models.tiny_files import Tiny, write
 
 SCRIPT = str(Path(__file__).parents[2] / "dashboard" / "pages.py")
 
@@ -249,6 +253,20 @@ def test_other_targets_keep_the_page_working():
     run = run_of(app)
     run.join(10)
     assert not run.log.error
+
+
+@pytest.mark.skipif(not can_run("ort"), reason="ONNX Runtime is not installed")
+def test_a_backend_that_cannot_run_the_target_is_told_below_the_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(PACKAGES, "numba", ("numba_that_is_not_there",))
+    catalog.add(write(tmp_path / "narrow.gguf", Tiny(head_dim=6)))
+    app = opened(target="narrow", max_tokens="4", drafter="none")
+    app.button(key="go").click().run()
+    run_of(app).join(20)
+    app.run()
+    assert not app.exception
+    [told] = [box.value for box in app.warning]
+    assert plain("numpy runs narrow: ") in told
+    assert "heads are 6 numbers wide" in told
 
 
 def saved(**settings):

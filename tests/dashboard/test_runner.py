@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -134,6 +135,15 @@ def test_a_store_that_fails_does_not_end_the_run(registry, monkeypatch, tmp_path
     assert answer["figures"]["tokens_generated"] == 8
     assert not run.saved
     assert run.save_error
+
+
+def test_a_note_of_the_backend_is_kept_for_the_page(registry):
+    run = registry.start(replace(SHORT, backend="numpy"), "tab")
+    run.join(10)
+    assert run.note == "the backend numpy runs GGUF files alone: it does nothing for markov"
+    run = registry.start(SHORT, "tab")
+    run.join(10)
+    assert run.note == ""
 
 
 def test_pausing_changes_no_figure(registry):

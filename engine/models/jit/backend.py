@@ -75,6 +75,7 @@ class JitTransformer(CachedTransformer):
 
     backend = "numba"
     exact_rows = True
+    most_nodes = MOST_NODES
 
     def __init__(self, architecture: Architecture, packed: Packed, *, name: str, n_threads: int | None = None) -> None:
         super().__init__(architecture, name=name)

@@ -16,13 +16,13 @@ from engine.models.gguf import GGUFFile
 from engine.models.jit import CODE
 from engine.models.jit.backend import JitTransformer, Packed
 from engine.models.jit.dot_products import BLOCK, GROUP, block_bytes
+from engine.models.jit.kept import cannot_keep, checked
 from engine.models.jit.packed import Numbers, Packer, bits_of, read_numbers
 from engine.models.jit.product import Matrix
-from engine.models.jit.program import assist
+from engine.models.jit.program import assist, run
 from engine.models.jit.stages import Shape, table
 from engine.models.jit.weights import Weights
 from engine.models.jit.work import Work, numbers_of
-from engine.models.locks import file_lock
 from engine.models.rope import frequencies, in_halves
 from engine.models.threads import n_session_threads
 from engine.models.weights import Source, memory_of_machine
@@ -60,19 +60,15 @@ def load_packed(
     _check_memory(file, architecture.n_layers)
     packed = _Reader(file, architecture, progress).read()
     try:
-        CODE.mkdir(parents=True, exist_ok=True)  # it may have been deleted since this process began
-        with file_lock(CODE / "lock"):  # one process compiles, others wait and take what it has made
+        with checked(CODE, run, assist):
             _compile(JitTransformer(architecture, packed, name=name, n_threads=1))
     except OSError as failure:
-        raise BackendError(
-            f"the backend numba cannot keep its compiled code in {CODE}: {failure.strerror or failure}; "
-            "see that there is room and that you may write there, or use --backend ort"
-        ) from failure
-    except NumbaError as failure:
+        raise cannot_keep(CODE, failure) from failure
+    except (NumbaError, RuntimeError) as failure:  # LLVM's own are of no other kind
         first_line = str(failure).partition("\n")[0]
         raise BackendError(
             f"the program of the backend numba cannot be compiled ({type(failure).__name__}: {first_line}); "
-            "use --backend ort"
+            f"delete the folder {CODE} and try again, or use --backend ort"
         ) from failure
     model = JitTransformer(architecture, packed, name=name)
     if progress:

@@ -31,6 +31,14 @@ def test_json_is_one_object_alone(capsys):
     assert [row["name"] for row in json.loads(captured.out)["configurations"]] == ["plain", "ngram 2"]
 
 
+@pytest.mark.parametrize("command", [[*SMALL, "--drafter", "ngram:2"], ["bench", "--quick", "--drafter", "ngram"]])
+def test_a_note_of_the_backend_is_on_standard_error(command, capsys):
+    assert main([*command, "--json", "--backend", "numpy"]) == 0
+    told = capsys.readouterr()
+    assert told.err.count("note: the backend numpy runs GGUF files alone: it does nothing for markov\n") == 1
+    assert json.loads(told.out)["backend_note"] in told.err
+
+
 def test_every_drafter_is_compared_if_none_is_named(capsys):
     assert main([*SMALL, "--json"]) == 0
     names = [row["name"] for row in json.loads(capsys.readouterr().out)["configurations"]]

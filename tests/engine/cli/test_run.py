@@ -87,6 +87,13 @@ def test_on_a_terminal_tokens_are_in_colour_with_a_legend(capsys, monkeypatch):
     assert "\x1b[9;31mrejected\x1b[0m" in out.partition("\n\n")[2]
 
 
+def test_a_note_of_the_backend_is_on_standard_error_alone(capsys):
+    assert main(["run", "--prompt", "The draft", "--max-tokens", "3", "--json", "--backend", "numba"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "note: the backend numba runs GGUF files alone: it does nothing for markov\n"
+    assert json.loads(told.out)["backend"] == ""
+
+
 def test_json_is_one_object_and_nothing_else(capsys):
     assert main([*PLAIN, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tokens_generated"] == 12

@@ -263,6 +263,11 @@ def test_a_busy_machine_is_told_unless_the_time_is_made_up(settings, monkeypatch
     assert not run_comparison(settings(repeats=1))["busy"]
 
 
+def test_a_note_of_the_backend_is_kept(settings):
+    assert run_comparison(settings(repeats=1))["backend_note"] is None
+    assert "does nothing for markov" in run_comparison(settings(repeats=1, backend="numpy"))["backend_note"]
+
+
 def test_a_machine_that_becomes_busy_is_told(settings, monkeypatch):
     loads = iter([0.0, 1000.0])
     monkeypatch.setattr("engine.compare.run.load_average", lambda: next(loads))

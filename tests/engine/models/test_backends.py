@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +50,9 @@ def test_auto_takes_numba(path: Path, narrow: Path) -> None:
 
 
 def test_auto_takes_the_compiled_graph_where_numba_is_not(path: Path, without_numba: None) -> None:
-    assert catalog.load(path).model.backend == "ort"
+    loaded = catalog.load(path)
+    assert loaded.model.backend == "ort"
+    assert loaded.note == ""  # that it is not installed is known
 
 
 @pytest.fixture
@@ -59,7 +64,9 @@ def narrow(tmp_path: Path) -> Path:
 @needs_numba
 def test_numba_is_not_for_a_processor_without_avx2(narrow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_has_instructions", lambda: False)
-    assert isinstance(catalog.load(narrow).model, Transformer)
+    loaded = catalog.load(narrow)
+    assert isinstance(loaded.model, Transformer)
+    assert "AVX2" not in loaded.note
     with pytest.raises(BackendError, match=r"needs a processor with AVX2 and FMA.* use --backend ort"):
         catalog.load(narrow, backend="numba")
 
@@ -106,7 +113,10 @@ def test_auto_falls_back_where_numbas_code_cannot_be_kept(
 
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setattr(loader, "CODE", tmp_path / "file" / "code")
-    assert catalog.load(path).model.backend == "ort"
+    loaded = catalog.load(path)
+    assert loaded.model.backend == "ort"
+    assert loaded.note.startswith("ort runs tiny: the backend numba cannot keep its compiled code in ")
+    assert "Not a directory; see" in loaded.note
     with pytest.raises(BackendError, match=r"numba cannot keep its compiled code in .*code: Not a dir.* --backend ort"):
         catalog.load(path, backend="numba")
 
@@ -121,8 +131,9 @@ def test_auto_falls_back_where_numba_fails_while_it_compiles(path: Path, monkeyp
         OSError(28, "No space left on device"): "cannot keep its compiled code in .*: No space left on device; see",
         PermissionError(13, "Permission denied"): "cannot keep its compiled code in .*: Permission denied; see",
         OSError("a fault without a number"): "cannot keep its compiled code in .*: a fault without a number; see",
-        TypingError("no such type\nFile 1"): r"cannot be compiled \(TypingError: no such type\); use",
-        LoweringError("no such instruction"): r"cannot be compiled \(LoweringError: no such instruction\); use",
+        TypingError("no such type\nFile 1"): r"cannot be compiled \(TypingError: no such type\); delete",
+        LoweringError("no such instruction"): r"cannot be compiled \(LoweringError: no such instruction\); delete",
+        RuntimeError("LLVM cannot\nTry"): r"cannot be compiled \(RuntimeError: LLVM cannot\); delete the folder .* try",
     }
     for failure, words in failures.items():
 
@@ -135,6 +146,31 @@ def test_auto_falls_back_where_numba_fails_while_it_compiles(path: Path, monkeyp
             catalog.load(path, backend="numba")
         assert "--backend ort" in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+@needs_numba
+def test_a_folder_for_numbas_code_that_cannot_be_is_named_with_its_variable(path: Path, tmp_path: Path) -> None:
+    """In a process of its own: the folder is made where numba is imported."""
+    (tmp_path / "file").write_text("not a folder")
+    command = [sys.executable, "-m", "engine", "run", "--target", str(path), "--prompt", "hello", "--max-tokens", "2"]
+    command += ["--drafter", "none", "--backend"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "file")}
+    words = f"the backend numba cannot keep its compiled code in {tmp_path / 'file'}"
+    advice = f"set NUMBA_CACHE_DIR (it is {tmp_path / 'file'}) to another folder, or use --backend ort"
+    for backend, code, first_words in (("auto", 0, f"note: ort runs tiny: {words}"), ("numba", 2, f"error: {words}")):
+        ended = subprocess.run(
+            [*command, backend], env=environment, capture_output=True, encoding="utf-8", timeout=120, check=False
+        )
+        assert ended.returncode == code
+        assert ended.stderr.startswith(first_words)
+        assert ended.stderr.count("\n") == 1
+        assert advice in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["markov", "noisy"])
+def test_a_backend_for_an_embedded_model_is_told_to_do_nothing(name: str) -> None:
+    assert catalog.load(name).note == ""
+    assert "the backend numpy runs GGUF files alone: it does nothing for" in catalog.load(name, backend="numpy").note
 
 
 @needs_numba
@@ -165,7 +201,11 @@ def test_the_memory_that_numba_needs_is_counted_by_kind(tmp_path: Path, monkeypa
 
 def test_auto_falls_back_where_the_model_cannot_be_compiled(tmp_path: Path, without_numba: None) -> None:
     path = write(tmp_path / "narrow.gguf", NARROW)
-    assert isinstance(catalog.load(path).model, Transformer)
+    loaded = catalog.load(path)
+    assert isinstance(loaded.model, Transformer)
+    assert "numpy runs narrow: " in loaded.note
+    assert "heads are 6" in loaded.note
+    assert catalog.load(path, backend="numpy").note == ""
     with pytest.raises(BackendError, match="heads are 6 numbers wide"):
         catalog.load(path, backend="ort")
 

@@ -105,6 +105,14 @@ def test_all_but_nothing_left_out_is_refused(model: LayeredModel) -> None:
             EarlyExit(model, n_layers)
 
 
+def test_a_model_that_is_asked_itself_refuses_layers_that_are_not_there(model: LayeredModel) -> None:
+    for n_layers in (-1, 0, 6):
+        with pytest.raises(SettingError, match=f"behind its first {n_layers} layers; it has 5, so ask for 1 to 5"):
+            model.early_logits(IDS[:3], 1, n_layers)
+    all_layers = model.fork().logits(IDS[:3])
+    np.testing.assert_allclose(model.early_logits(IDS[:3], 1, 5), all_layers, atol=1e-5)
+
+
 @pytest.mark.parametrize("n_layers", [0, 1, 5])
 def test_a_model_of_one_layer_has_no_early_exit(n_layers: int, tmp_path: Path) -> None:
     model = cut_short(tmp_path, 1, "numpy")

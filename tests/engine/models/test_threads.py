@@ -51,12 +51,18 @@ def test_the_users_number_wins(monkeypatch):
     assert n_threads() == 3
 
 
+def test_an_empty_number_counts_as_none(monkeypatch):
+    monkeypatch.setenv(THREADS_VARIABLE, "")
+    monkeypatch.setattr(threads, "n_cores", lambda: 6)
+    assert (n_threads(), n_session_threads("ort"), n_session_threads("numba")) == (3, 6, 6)
+
+
 def test_a_number_set_for_the_library_itself_is_left_alone(monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     assert n_threads() is None
 
 
-@pytest.mark.parametrize("wanted", ["0", "-1", "two", ""])
+@pytest.mark.parametrize("wanted", ["0", "-1", "two", " "])
 def test_what_is_no_number_is_refused(monkeypatch, wanted):
     monkeypatch.setenv(THREADS_VARIABLE, wanted)
     with pytest.raises(SettingError, match="whole number"):

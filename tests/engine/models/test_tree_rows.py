@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.errors import PromptError
+from engine.errors import DraftError, PromptError
 from engine.models.backends import can_run
 from engine.models.base import HiddenModel, Model, TreeModel
 from engine.models.callable import CallableModel
@@ -135,6 +135,31 @@ def test_a_branch_longer_than_the_context_is_refused(tmp_path: Path) -> None:
         model.tree_logits(IDS[:30], tokens, parents)
     with pytest.raises(PromptError, match="the id 9999"):
         model.tree_logits(IDS[:9], [9999], [-1])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "ort", "numba"])
+def test_what_is_no_tree_is_refused_in_words(tmp_path: Path, backend: str) -> None:
+    if not can_run(backend):
+        pytest.skip(f"{backend} does not run here")
+    model = load_gguf(write(tmp_path / "tiny.gguf", Tiny(head_dim=16, n_rope_dims=16)), backend=backend).model
+    assert isinstance(model, TreeModel)
+    for exact in (True, False):
+        if isinstance(model, OnnxTransformer):
+            model = model.fork(exact_rows=exact)
+        for tokens, parents in (([1, 2], [-1]), ([1, 2], [-1, 1]), ([1], [-2]), ([1, 2], [1, -1]), ([], [-1])):
+            with pytest.raises(DraftError, match=r"given \d tokens with the parents \[.*, which is no tree; give"):
+                model.tree_logits(IDS[:5], tokens, parents)
+
+
+@pytest.mark.skipif(not can_run("numba"), reason="numba does not run here")
+def test_numba_refuses_a_tree_that_is_too_large_in_words(tmp_path: Path) -> None:
+    model = load_gguf(write(tmp_path / "tiny.gguf", Tiny()), backend="numba").model
+    assert isinstance(model, TreeModel)
+    most = model.tree_logits(IDS[:5], [3] * 32, [-1] * 32)
+    assert most.shape[0] == 33
+    with pytest.raises(DraftError, match="tiny was given a tree of 33 tokens and takes at most 32; give it fewer"):
+        model.tree_logits(IDS[:5], [3] * 33, [-1] * 33)
+    np.testing.assert_array_equal(model.tree_logits(IDS[:5], [3] * 32, [-1] * 32), most)
 
 
 @pytest.mark.parametrize("pair", [load_markov, load_noisy], ids=["markov", "noisy"])

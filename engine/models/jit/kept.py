@@ -1,0 +1,121 @@
+"""Where numba keeps what it has compiled, and whether that is still what it wrote.
+
+numba believes what it finds: a file that a power cut has emptied ends in one of many errors of
+`pickle`, and machine code whose bytes have changed in a crash, or in other numbers. So the SHA-256 of
+every file that a start reads is noted beside them, and what is not as it was noted is thrown away
+before numba sees it. What makes numba compile although files are there is part of the folder's name
+(other sources or newer ones, other versions, another processor), so that it reads no files but these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import llvmlite
+import numba
+from llvmlite import binding
+from numba import config
+
+from engine.errors import BackendError
+from engine.folders import cache_folder
+from engine.models.locks import file_lock
+
+__all__ = ["cannot_keep", "checked", "folder_of_code"]
+
+SUMS = "sums.txt"
+CALLED = ("program.run-*", "program.assist-*")  # from Python; what they call is in their files, too
+ENDINGS = (".nbi", ".nbc")  # an index, and machine code
+
+
+def folder_of_code(sources: Path) -> Path:
+    """The folder for what is compiled of the modules in `sources`, made if it is missing.
+
+    It lies in the cache folder, or where NUMBA_CACHE_DIR says.
+
+    Raises
+    ------
+    BackendError
+        If nothing can be written there.
+    SettingError
+        If the cache folder cannot be made.
+    """
+    folder = Path(config.CACHE_DIR or cache_folder() / "numba") / _version(sources)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()  # only whether it can be made
+    except OSError as failure:
+        raise cannot_keep(folder, failure) from failure
+    return folder
+
+
+def cannot_keep(folder: Path, failure: OSError) -> BackendError:
+    """The error that tells a user that numba's code cannot be kept in a folder."""
+    elsewhere = f", set NUMBA_CACHE_DIR (it is {config.CACHE_DIR}) to another folder" if config.CACHE_DIR else ""
+    return BackendError(
+        f"the backend numba cannot keep its compiled code in {folder}: {failure.strerror or failure}; "
+        f"see that there is room and that you may write there{elsewhere}, or use --backend ort"
+    )
+
+
+@contextmanager
+def checked(folder: Path, *called: Any) -> Iterator[None]:
+    """Within it, one process at a time compiles, or takes what is kept in the folder and is as it was noted.
+
+    What is not as it was noted is deleted before, and what is there behind it is noted. Where the functions that are
+    called are compiled in this process already, none of it is read or written, and nothing is done.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be read or written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)  # it may have been deleted since this process began
+    with file_lock(folder / "lock"):
+        if called and all(function.signatures for function in called):
+            yield
+            return
+        noted = _noted(folder)
+        if noted != _sums(folder):
+            noted = b""
+            for path in _files(folder):
+                path.unlink(missing_ok=True)
+        yield
+        found = _sums(folder)
+        if found != noted:
+            (folder / SUMS).write_bytes(found)
+
+
+def _noted(folder: Path) -> bytes:
+    """Empty if nothing is: then all that is there goes, for numba was interrupted before it was done."""
+    try:
+        return (folder / SUMS).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _sums(folder: Path) -> bytes:
+    called = sorted(path for path in _files(folder) if any(path.match(name) for name in CALLED))
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.relative_to(folder)}\n" for path in called]
+    return "".join(lines).encode()
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.suffix in ENDINGS]
+
+
+def _version(sources: Path) -> str:
+    """The name of the folder. What numba compares with its index is in it, so that a start reads what was noted."""
+    abilities = binding.get_host_cpu_features().flatten()
+    parts = [sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, str(sources.resolve())]
+    parts += [binding.get_host_cpu_name(), abilities, str(config.CPU_NAME), str(config.CPU_FEATURES)]
+    for path in sorted(sources.glob("*.py")):
+        found = path.stat()
+        parts += [path.name, str(found.st_mtime_ns), str(found.st_size)]
+    text = "\n".join(parts).encode()
+    return hashlib.sha256(text + b"".join(path.read_bytes() for path in sorted(sources.glob("*.py")))).hexdigest()[:16]
