@@ -49,6 +49,7 @@ class EventLog:
 
     def __init__(self, *, replayed: bool = True) -> None:
         self.state: State = "starting"
+        self._loading: dict[str, Any] | None = None
         self._replayed = replayed
         self._lock = Lock()
         self._entries: list[str] = []
@@ -59,6 +60,10 @@ class EventLog:
         self._started: Started | None = None
         self._reason: str | None = None
         self._error = ""
+
+    def load(self, doing: str, done: int, total: int) -> None:
+        """Note how far the loading of the models is (`engine.models.base.LoadProgress`)."""
+        self._loading = {"doing": doing, "done": done, "total": total}
 
     def add(self, event: Event) -> None:
         """Append an event."""
@@ -102,6 +107,7 @@ class EventLog:
                 "next": max(cursor, end),
                 "more": end < len(self._entries),
                 "state": self.state,
+                "loading": self._loading if self.state == "starting" else None,
                 "reason": self._reason,
                 "error": self._error,
                 "simulated": bool(self._started and self._started.simulated),

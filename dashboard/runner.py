@@ -141,7 +141,7 @@ class LiveRun:
             self.log.fail(f"{type(failure).__name__}: {failure}")
 
     def _decode(self) -> None:
-        built = build(self.spec)
+        built = build(self.spec, self.log.load)
         self.note = built.loaded.note
         simulated = built.loaded.clock is not None
         self.log.state = "prefill"

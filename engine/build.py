@@ -16,7 +16,7 @@ from engine.drafters.earlier_outputs import EarlierOutputs
 from engine.errors import PromptError, SettingError
 from engine.lengths import LengthPolicy
 from engine.models.backends import check_backend
-from engine.models.base import LoadedModel, Progress
+from engine.models.base import LoadedModel, LoadProgress
 from engine.policies import POLICIES
 from engine.probe import check_probe
 from engine.rules import RULES
@@ -64,7 +64,7 @@ class BuiltRun:
 
 def build(
     spec: RunSpec,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
     *,
     loaded: LoadedModel | None = None,
     outputs: EarlierOutputs | None = None,
@@ -75,7 +75,8 @@ def build(
     ----------
     spec : RunSpec
     progress : callable, optional
-        Told (parts done, parts in all) while a model is compiled, which happens once.
+        Told what is being done, and (parts done, parts in all), while a model is packed and compiled; see
+        `engine.models.catalog.load`.
     loaded : LoadedModel, optional
         The target that the spec names, if it is loaded already.
     outputs : EarlierOutputs, optional

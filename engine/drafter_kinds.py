@@ -12,7 +12,7 @@ from engine.errors import SettingError, VocabularyError
 from engine.heads import eagle, eagle_and_lookup, eagle_and_suffix, has_shipped_head
 from engine.lengths import MAX_DRAFT_LENGTH
 from engine.models import catalog
-from engine.models.base import LayeredModel, LoadedModel, Model, Progress
+from engine.models.base import LayeredModel, LoadedModel, LoadProgress, Model
 from engine.models.early_exit import EarlyExit
 from engine.models.shared_vocabulary import SharedVocabulary
 from engine.models.vocabulary import check_vocabulary
@@ -76,7 +76,7 @@ def check_drafter(spec: RunSpec) -> None:
 def make_drafter(
     spec: RunSpec,
     loaded: LoadedModel,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
     outputs: EarlierOutputs | None = None,
 ) -> Drafter:
     """The drafter that a checked spec names, for a target that is loaded.
@@ -115,7 +115,7 @@ def _drafting(spec: RunSpec, model: Model, vocab_size: int) -> ModelDrafter | Tr
     return TreeDrafter(model, vocab_size, children=children, width=spec.tree_width, n_nodes=spec.tree_nodes)
 
 
-def load(spec: RunSpec, name: str, progress: Progress | None) -> LoadedModel:
+def load(spec: RunSpec, name: str, progress: LoadProgress | None) -> LoadedModel:
     """Load the model of that name the way the spec says; see `engine.models.catalog.load`."""
     return catalog.load(
         name,
@@ -147,7 +147,7 @@ def _early_exit(spec: RunSpec, model: Model) -> EarlyExit:
     return EarlyExit(model, spec.exit_layer)
 
 
-def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: Progress | None) -> Model:
+def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: LoadProgress | None) -> Model:
     if not name:
         if loaded.partner is None:
             raise SettingError(

@@ -51,8 +51,9 @@ class FigureRow {
 
     setText(this.speculation, figures.speculation ? `Speculation ${figures.speculation}` : '');
     this.speculation.classList.toggle('inactive', /^(inactive|active, without)/.test(figures.speculation ?? ''));
+    const begun = !['starting', 'prefill'].includes(state); // before, no time has been counted that would move
     const tokens = counted(figures.tokens_generated, 'token');
-    setText(this.progress, `${tokens} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}`);
+    setText(this.progress, begun ? `${tokens} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}` : '');
     for (const [name, element] of this.values) setText(element, FIGURES[name](figures[name] ?? null));
     for (const {part, bar, label} of this.parts) {
       const share = figures[`${part}_share`] ?? null;
@@ -97,6 +98,23 @@ function setText(element, text) {
 function setNotice(element, text) {
   setText(element, text);
   element.hidden = !text;
+}
+
+// What stands where tokens will: what is waited for and, while a model is loaded, how far that is.
+class Waiting {
+  constructor(place) {
+    this.place = place;
+    this.words = place.querySelector('.waiting-words');
+    this.progress = place.querySelector('.waiting-progress');
+  }
+
+  show(words, loading) {
+    const {doing, done, total} = loading ?? {};
+    setText(this.words, !words || !doing ? words : `${sentence(doing)}${total ? `: ${done} of ${total}` : ' …'}`);
+    this.place.hidden = !words;
+    this.progress.hidden = !total;
+    if (total) Object.assign(this.progress, {max: total, value: done});
+  }
 }
 
 // Every mark with its meaning: short as keys above the text, in full where there is no text yet.

@@ -19,7 +19,7 @@ class View {
     this.given = null; // what Streamlit called with last
     const find = (selector) => root.querySelector(selector);
     this.live = find('.live');
-    this.waiting = find('.waiting');
+    this.waiting = new Waiting(find('.waiting'));
     this.figures = new FigureRow(this.live);
     this.stream = new Stream(find('.stream'), find('.jump'));
     this.charts = new Charts(this.live, root);
@@ -184,7 +184,7 @@ class View {
     this.figures.show(this.feed, state, figures);
     const words = this.shown || !this.feed || state === 'lost' ? ''
       : state === 'finished' ? 'This run gave no tokens.' : `${STATES[state] ?? state} …`;
-    setNotice(this.waiting, words);
+    this.waiting.show(words, state === 'starting' ? latest.loading : null);
   }
 
   drawCharts(figures) {

@@ -18,6 +18,7 @@ from dashboard.views.busy import measurement_under_way
 from dashboard.views.plot import plot
 from dashboard.views.work_progress import result_of
 from dashboard.work import Work
+from engine.bench.run import before_runs
 from engine.errors import DraftscopeError
 from engine.lab.check import LONGEST_BEGINNING, MOST_RUNS, check_settings, statistical_check
 from engine.lab.check_result import CheckResult
@@ -89,6 +90,7 @@ def _action(spec: RunSpec, n_runs: int, n_tokens: int) -> Callable[[Work[CheckRe
             n_runs=n_runs,
             n_tokens=n_tokens,
             progress=lambda done, total: work.progress("decoding", done, total),
+            loading=before_runs(work.progress, 0),
             cancelled=work.cancelled,
         )
 

@@ -19,6 +19,7 @@ from dashboard.views.busy import measurement_under_way
 from dashboard.views.plot import plot
 from dashboard.views.work_progress import result_of
 from dashboard.work import Work
+from engine.bench.run import before_runs
 from engine.csv_text import to_bytes
 from engine.errors import DraftscopeError
 from engine.lab.trace import Trace, trace_csv, trace_run
@@ -98,6 +99,7 @@ def _action(source: Source) -> Callable[[Work[Trace]], Trace]:
             source.spec,
             ids,
             progress=lambda done, total: work.progress("judging", done, total),
+            loading=before_runs(work.progress, 0),
             cancelled=work.cancelled,
         )
 

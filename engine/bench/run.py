@@ -19,9 +19,10 @@ from engine.bench.summary import result_of
 from engine.build import build
 from engine.errors import PromptError, SettingError
 from engine.models import catalog
+from engine.models.base import LoadProgress
 from engine.spec import RunSpec
 
-__all__ = ["DEFAULT_LENGTHS", "BenchSettings", "Progress", "counting", "run_bench", "silent"]
+__all__ = ["DEFAULT_LENGTHS", "BenchSettings", "Progress", "before_runs", "counting", "run_bench", "silent"]
 
 DEFAULT_LENGTHS = (1, 2, 3, 4, 5, 6)
 
@@ -66,6 +67,11 @@ def silent(doing: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
+def before_runs(progress: Progress, n_turns: int) -> LoadProgress:
+    """What to tell how far a model is loaded, so that `progress` is told before the first of `n_turns` runs."""
+    return lambda doing, done, total: progress(f"{doing}: {done} of {total}" if total else doing, 0, n_turns)
+
+
 def counting(progress: Progress, plan: Plan) -> Callable[[Turn], None]:
     """What to call after every run of a plan, so that `progress` is told how many are behind."""
     n_done = 0
@@ -95,7 +101,7 @@ def run_bench(settings: BenchSettings, progress: Progress = silent) -> dict[str,
     started, load_before = datetime.now(UTC), load_average()
     progress("loading", 0, 0)
     begin = time.perf_counter()
-    target = build(_plain(base, prompts[0])).loaded
+    target = build(_plain(base, prompts[0]), before_runs(progress, 0)).loaded
     load_seconds = time.perf_counter() - begin
     backend: str = getattr(target.model, "backend", "")
     drafters, skipped = _drafters(settings)

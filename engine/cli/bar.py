@@ -1,22 +1,27 @@
-"""A progress bar on the error stream, where it is a terminal; of long measuring, lines where it is none."""
+"""A progress bar on the error stream, where it is a terminal; of loading and long measuring, lines where it is none."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from engine.models.base import Clock, Progress
+from engine.models.base import Clock, LoadProgress, Progress
 
 if TYPE_CHECKING:
     from engine.bench.run import Progress as RunsProgress
 
-__all__ = ["progress_bar", "progress_lines", "runs_bar"]
+__all__ = ["loading_bar", "loading_lines", "progress_bar", "progress_lines", "runs_bar"]
 
 LINE_SECONDS = 10.0
 """How long it says nothing where there is no terminal."""
+
+BAR = "{desc} |{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
+BAR_WITHOUT_END = "{desc} [{elapsed}]"
+SHORT_SECONDS = 0.5
+"""What of loading takes no longer is not worth a word."""
 
 
 @contextmanager
@@ -46,6 +51,47 @@ def progress_bar(what: str, **settings: Any) -> Iterator[Progress]:
 
 
 @contextmanager
+def loading_bar() -> Iterator[LoadProgress]:
+    """Gives the callback that moves a bar for each thing that is done while a model is loaded, or writes a line of it.
+
+    What is over in a moment has neither.
+    """
+    from tqdm import tqdm
+
+    if not sys.stderr.isatty():
+        yield loading_lines()
+        return
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def told(doing: str, done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None or bar.desc != doing:
+                stack.close()
+                form = BAR if total else BAR_WITHOUT_END
+                bar = tqdm(desc=doing, total=total or None, bar_format=form, miniters=0, delay=SHORT_SECONDS)
+                stack.enter_context(bar)
+            bar.update(done - bar.n)
+
+        yield told
+
+
+def loading_lines(clock: Clock = time.monotonic) -> LoadProgress:
+    """A callback that writes one line of each thing that is done, as soon as it takes longer than a moment."""
+    begun: dict[str, float] = {}
+    written: set[str] = set()
+
+    def told(doing: str, done: int, total: int) -> None:
+        since = begun.setdefault(doing, clock())
+        if doing not in written and clock() - since > SHORT_SECONDS:
+            written.add(doing)
+            with suppress(OSError):  # nobody reads it: no reason not to load
+                print(doing, file=sys.stderr, flush=True)
+
+    return told
+
+
+@contextmanager
 def runs_bar() -> Iterator[RunsProgress]:
     """Gives the callback that moves a bar of runs done, of all that there are, or writes lines of them."""
     from tqdm import tqdm
@@ -64,14 +110,23 @@ def runs_bar() -> Iterator[RunsProgress]:
 
 
 def progress_lines(clock: Clock = time.monotonic) -> RunsProgress:
-    """A callback that writes what comes before the runs, the first and the last run, and another one now and then."""
-    written = clock()
+    """A callback that writes what comes before the runs, the first and the last run, and another one now and then.
+
+    What comes before is written once, without the parts of it that are counted behind a colon.
+    """
+    written, before = clock(), ""
 
     def told(doing: str, done: int, total: int) -> None:
-        nonlocal written
-        if 1 < done < total and clock() - written < LINE_SECONDS:
-            return
-        written = clock()
-        print(f"{done} of {total} runs: {doing}" if done else doing, file=sys.stderr, flush=True)
+        nonlocal written, before
+        if done:
+            if 1 < done < total and clock() - written < LINE_SECONDS:
+                return
+            written, line = clock(), f"{done} of {total} runs: {doing}"
+        else:
+            line = doing.partition(": ")[0]
+            if line == before:
+                return
+            before = line
+        print(line, file=sys.stderr, flush=True)
 
     return told

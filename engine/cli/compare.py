@@ -11,7 +11,7 @@ from typing import Any
 from engine.bench.plan import USUAL, usable_drafters
 from engine.bench.prompts import Prompt, built_in_prompts, one_of_each, read_prompts
 from engine.build import build
-from engine.cli.bar import runs_bar
+from engine.cli.bar import loading_bar, runs_bar
 from engine.cli.stop_signals import stop_signals
 from engine.cli.table import table
 from engine.compare.choices import MOST_CONFIGURATIONS, OF_A_CONFIGURATION, spec_from_words
@@ -108,5 +108,6 @@ def _settings(arguments: argparse.Namespace) -> CompareSettings:
 
 
 def _all_drafters(base: RunSpec, prompt: str) -> list[str]:
-    build(replace(base, drafter="none", prompt=prompt))  # a bad setting is told as itself
+    with loading_bar() as progress:
+        build(replace(base, drafter="none", prompt=prompt), progress)  # a bad setting is told as itself
     return usable_drafters(replace(base, prompt=prompt))[0][:MOST_CONFIGURATIONS]

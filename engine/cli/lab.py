@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from engine.cli.bar import progress_bar
+from engine.cli.bar import loading_bar, progress_bar
 from engine.cli.run import add_settings, interrupt, spec_of
 from engine.cli.table import table
 from engine.csv_text import check_csv, write_csv
@@ -129,8 +129,8 @@ def _trace(arguments: argparse.Namespace) -> int:
         raise SettingError("there is nothing to judge; give the id of a saved run, or --prompt and other settings")
     else:
         spec = spec_of(arguments)
-    with progress_bar("judging") as progress, interrupt() as cancelled:
-        found = trace_run(spec, ids, progress=progress, cancelled=cancelled)
+    with loading_bar() as loading, progress_bar("judging") as progress, interrupt() as cancelled:
+        found = trace_run(spec, ids, progress=progress, loading=loading, cancelled=cancelled)
     if arguments.csv is not None:
         write_csv(trace_csv(found), arguments.csv)
     if arguments.json:
@@ -166,9 +166,14 @@ def _rule_row(rule: RuleOnTrace) -> tuple[str, ...]:
 
 def _check(arguments: argparse.Namespace) -> int:
     spec = spec_of(arguments)
-    with progress_bar("decoding", unit="run") as progress, interrupt() as cancelled:
+    with loading_bar() as loading, progress_bar("decoding", unit="run") as progress, interrupt() as cancelled:
         found = statistical_check(
-            spec, n_runs=arguments.runs, n_tokens=arguments.tokens, progress=progress, cancelled=cancelled
+            spec,
+            n_runs=arguments.runs,
+            n_tokens=arguments.tokens,
+            progress=progress,
+            loading=loading,
+            cancelled=cancelled,
         )
     code = 1 if found.partial else 0
     if arguments.json:

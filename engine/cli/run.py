@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from engine.build import build
-from engine.cli.bar import progress_bar
+from engine.cli.bar import loading_bar
 from engine.cli.metrics_port import MetricsPort, metrics_port
 from engine.cli.screen import Screen, screen_for
 from engine.cli.summary import summary
@@ -150,7 +150,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _decode(arguments: argparse.Namespace, spec: RunSpec, metrics: MetricsPort | None) -> int:
-    with progress_bar("compiling") as progress:
+    with loading_bar() as progress:
         built = build(spec, progress)
     if built.loaded.note:
         print(f"note: {built.loaded.note}", file=sys.stderr)

@@ -13,7 +13,7 @@ from engine.bench.machine import load_average, machine
 from engine.bench.measure import Measurements, OwnEngine, Seen, check_prompts, measure_plan, never_seen
 from engine.bench.plan import OWN, Plan
 from engine.bench.prompts import Prompt
-from engine.bench.run import Progress, counting, silent
+from engine.bench.run import Progress, before_runs, counting, silent
 from engine.build import build, check
 from engine.compare.choices import MOST_CONFIGURATIONS, configurations_from
 from engine.compare.proposals import proposals_of, timed_together
@@ -118,7 +118,8 @@ def run_comparison(
     plan, base = plan_of(settings), settings.specs[0]
     started, load_before = datetime.now(UTC), load_average()
     progress("loading", 0, plan.n_turns)
-    built = {way: build(way.spec(base, plan.prompts[0].text)) for way in plan.configurations}
+    loading = before_runs(progress, plan.n_turns)
+    built = {way: build(way.spec(base, plan.prompts[0].text), loading) for way in plan.configurations}
     check_prompts(plan, base)
     target = built[plan.configurations[0]].loaded
     backend: str = getattr(target.model, "backend", "")

@@ -9,13 +9,12 @@ proof: a small difference needs many runs to be seen.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 from engine.build import BuiltRun, build
 from engine.errors import DraftscopeError, SettingError
 from engine.lab.check_result import CheckResult, check_of
-from engine.models.base import LoadedModel
+from engine.models.base import LoadedModel, LoadProgress, Progress
 from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 from engine.values import Finished, Step
@@ -31,8 +30,6 @@ MOST_RUNS = 100_000
 LONGEST_BEGINNING = 4
 LARGEST_VOCABULARY = 2000
 """Of a target whose law is followed here; the embedded ones have fewer."""
-
-Progress = Callable[[int, int], None]
 
 
 def check_settings(spec: RunSpec, n_runs: int, n_tokens: int) -> None:
@@ -59,6 +56,7 @@ def statistical_check(
     n_runs: int = 2000,
     n_tokens: int = 2,
     progress: Progress | None = None,
+    loading: LoadProgress | None = None,
     cancelled: Cancelled = never,
 ) -> CheckResult:
     """Make the runs, and hold what they begin with against the target's law.
@@ -72,6 +70,8 @@ def statistical_check(
     n_tokens : int, default 2
     progress : callable, optional
         Told (runs done, runs in all).
+    loading : callable, optional
+        Told of the loading of the models; see `engine.build.build`.
     cancelled : callable, optional
         Asked before every run; True ends it, and what was counted until then is the result.
 
@@ -90,7 +90,7 @@ def statistical_check(
     """
     check_settings(spec, n_runs, n_tokens)
     spec = replace(spec, stop=(), probe=0, max_tokens=n_tokens + spec.draft_length + 1)
-    built = build(spec)
+    built = build(spec, loading)
     _check_size(built.loaded)
     counts: Counter[tuple[int, ...]] = Counter()
     totals: Counter[str] = Counter()

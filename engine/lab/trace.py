@@ -11,7 +11,7 @@ apart where it is another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -25,14 +25,13 @@ from engine.lab.cases import CHAIN_RULES
 from engine.lab.trace_notes import notes
 from engine.lab.trace_rules import RuleOnTrace, summary
 from engine.lab.watcher import Judged, TraceStep, Watcher
+from engine.models.base import LoadProgress, Progress
 from engine.rules import RULES
 from engine.spec import RunSpec
 from engine.stopping import Cancelled, Stopped, never
 from engine.values import Finished, Step
 
 __all__ = ["Trace", "trace_csv", "trace_run"]
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,7 @@ def trace_run(
     ids: Sequence[int] | None = None,
     *,
     progress: Progress | None = None,
+    loading: LoadProgress | None = None,
     cancelled: Cancelled = never,
 ) -> Trace:
     """Decode a run and let every rule judge it.
@@ -92,6 +92,8 @@ def trace_run(
         What the run emitted when it was made; it is followed so far and must emit the same.
     progress : callable, optional
         Told (tokens emitted, most tokens).
+    loading : callable, optional
+        Told of the loading of the models; see `engine.build.build`.
     cancelled : callable, optional
         Asked before every step; True ends it, and what was judged until then is the result.
 
@@ -110,7 +112,7 @@ def trace_run(
     >>> [rule.name for rule in found.rules][0], found.rules[0].largest_bias < 1e-12
     ('exact', True)
     """
-    built = build(replace(spec, probe=0))
+    built = build(replace(spec, probe=0), loading)
     if isinstance(built.drafter, TreeDrafter):
         raise SettingError(
             "this run drafts trees, and most rules judge chains only; with a tree width of 1 all of them can judge it"

@@ -20,6 +20,7 @@ __all__ = [
     "Clock",
     "HiddenModel",
     "LayeredModel",
+    "LoadProgress",
     "LoadedModel",
     "Logits",
     "Model",
@@ -32,6 +33,7 @@ __all__ = [
 Logits = NDArray[np.floating]
 Clock = Callable[[], float]
 Progress = Callable[[int, int], None]  # told what is done, and what there is to do in all
+LoadProgress = Callable[[str, int, int], None]  # the same behind words for what is being done; in all 0: nobody knows
 
 
 @runtime_checkable

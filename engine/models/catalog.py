@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.errors import BackendError, ModelError, ModelNotFound, SettingError
 from engine.models.added import forget, read_added, write_added
 from engine.models.backends import can_run, check_backend
-from engine.models.base import LoadedModel, Progress
+from engine.models.base import LoadedModel, LoadProgress, Progress
 from engine.models.entries import (
     EMBEDDED,
     Entry,
@@ -43,7 +43,7 @@ def load(
     draft_call_seconds: float = 0.0,
     backend: str = "auto",
     exact_rows: bool = True,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
 ) -> LoadedModel:
     """A model by its name, or from a GGUF file.
 
@@ -62,7 +62,8 @@ def load(
     exact_rows : bool, default True
         Whether a row is to be the same, bit for bit, alone and in a block; in "numba" and "numpy" it always is.
     progress : callable, optional
-        Told (parts done, parts in all) while a file is packed and compiled; by "ort" only the first time.
+        Told what is being done, and (parts done, parts in all), while a file is packed, and while it is compiled
+        the first time; by "ort" only then. For a file that another thread reads, what that is doing.
 
     Raises
     ------
@@ -218,7 +219,7 @@ def _without_backend(loaded: LoadedModel, backend: str) -> LoadedModel:
     return replace(loaded, note=f"the backend {backend} runs GGUF files alone: it does nothing for {loaded.model.name}")
 
 
-def _load_file(path: Path, name: str, backend: str, progress: Progress | None) -> LoadedModel:
+def _load_file(path: Path, name: str, backend: str, progress: LoadProgress | None) -> LoadedModel:
     if backend != "auto":
         return _files.load(path, name, backend, progress)
     reasons: list[str] = []
@@ -236,7 +237,7 @@ def _with_reasons(loaded: LoadedModel, backend: str, reasons: list[str]) -> Load
     return replace(loaded, note=f"{backend} runs {loaded.model.name}: {'; '.join(reasons)}") if reasons else loaded
 
 
-def _read(path: Path, backend: str, progress: Progress | None) -> Callable[[str], LoadedModel]:
+def _read(path: Path, backend: str, progress: LoadProgress | None) -> Callable[[str], LoadedModel]:
     from engine.models.gguf_loader import read_model  # heavy: only for real models
 
     return read_model(path, backend=backend, progress=progress)

@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.errors import BackendError
 from engine.folders import cache_folder
 from engine.models.architecture import Architecture
-from engine.models.base import Progress
+from engine.models.base import LoadProgress
 from engine.models.gguf import GGUFFile
 from engine.models.locks import file_lock
 from engine.models.onnx_graph import FORMAT, build_graph
@@ -27,7 +27,7 @@ GRAPH = "graph.onnx"
 DATA = "weights.bin"
 
 
-def graph_folder(file: GGUFFile, architecture: Architecture, progress: Progress | None = None) -> Path:
+def graph_folder(file: GGUFFile, architecture: Architecture, progress: LoadProgress | None = None) -> Path:
     """The folder with the graph of `file`, built now if there is none.
 
     Parameters
@@ -35,7 +35,8 @@ def graph_folder(file: GGUFFile, architecture: Architecture, progress: Progress 
     file : GGUFFile
     architecture : Architecture
     progress : callable, optional
-        Told (parts packed, parts in all) while it is built; not called where it is there already.
+        Told what is being done, and (parts packed, parts in all), while it is built; not called where it is there
+        already.
 
     Raises
     ------
@@ -81,11 +82,11 @@ def remove_graphs(path: Path) -> None:
                 shutil.rmtree(folder)
 
 
-def _untold(done: int, total: int) -> None:
+def _untold(doing: str, done: int, total: int) -> None:
     """The progress of someone who does not watch."""
 
 
-def _build(folder: Path, file: GGUFFile, architecture: Architecture, progress: Progress) -> None:
+def _build(folder: Path, file: GGUFFile, architecture: Architecture, progress: LoadProgress) -> None:
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
     part.mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import BackendError, ModelFileError
 from engine.models.architecture import Architecture, architecture_of
 from engine.models.backends import require_installed
-from engine.models.base import LoadedModel, Progress
+from engine.models.base import LoadedModel, LoadProgress
 from engine.models.gguf import GGUFFile, read_gguf
 from engine.models.onnx_loader import load_compiled
 from engine.models.threads import limit_threads
@@ -20,7 +20,7 @@ __all__ = ["check_gguf", "load_gguf", "read_model"]
 
 
 def load_gguf(
-    path: Path | str, *, name: str | None = None, backend: str = "numpy", progress: Progress | None = None
+    path: Path | str, *, name: str | None = None, backend: str = "numpy", progress: LoadProgress | None = None
 ) -> LoadedModel:
     """The model and the tokenizer in the GGUF file at `path`.
 
@@ -35,7 +35,8 @@ def load_gguf(
     backend : {"numpy", "numba", "ort"}
         What runs it.
     progress : callable, optional
-        Told (parts done, parts in all) while the model is packed and compiled; for "ort" only the first time.
+        Told what is being done, and (parts done, parts in all), while the model is packed, and while its program is
+        compiled the first time; for "ort" only then.
 
     Raises
     ------
@@ -52,7 +53,7 @@ def load_gguf(
 
 
 def read_model(
-    path: Path | str, *, backend: str = "numpy", progress: Progress | None = None
+    path: Path | str, *, backend: str = "numpy", progress: LoadProgress | None = None
 ) -> Callable[[str], LoadedModel]:
     """Read the file at `path` once; what comes back makes models of it, by any name, that share the weights.
 

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
 from engine.errors import ModelFileError, ModelNotFound
-from engine.models.base import LoadedModel, Progress
+from engine.models.base import LoadedModel, LoadProgress
 
 __all__ = ["LoadedFiles"]
 
+TELL_SECONDS = 0.2
+"""How often one who waits for the reading of another is told of it."""
+
 Maker = Callable[[str], LoadedModel]
-Read = Callable[[Path, str, Progress | None], Maker]
+Read = Callable[[Path, str, LoadProgress | None], Maker]
 _Key = tuple[Path, str, int, int]  # resolved path, backend, time of change in nanoseconds, bytes
+
+
+class _Reading(Future[Maker]):
+    """One reading of a file, for which any number of threads may wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: tuple[str, int, int] | None = None
+
+    def tell(self, progress: LoadProgress | None, doing: str, done: int, total: int) -> None:
+        """Tell whoever reads, and keep it for those who wait."""
+        self._told = doing, done, total
+        if progress:
+            progress(doing, done, total)
+
+    def wait(self, progress: LoadProgress | None) -> None:
+        """Wait until it is over; `progress` is told now and then what was told last."""
+        while wait([self], TELL_SECONDS if progress else None).not_done:
+            if progress and self._told:
+                progress(*self._told)
 
 
 class LoadedFiles:
@@ -35,9 +59,9 @@ class LoadedFiles:
         self._read = read
         self._n_kept = n_kept
         self._lock = Lock()
-        self._kept: dict[_Key, Future[Maker]] = {}  # in the order of use
+        self._kept: dict[_Key, _Reading] = {}  # in the order of use
 
-    def load(self, path: Path, name: str, backend: str = "numpy", progress: Progress | None = None) -> LoadedModel:
+    def load(self, path: Path, name: str, backend: str = "numpy", progress: LoadProgress | None = None) -> LoadedModel:
         """The model in the file at `path`, called `name`, with a cache of its own.
 
         Raises
@@ -52,7 +76,7 @@ class LoadedFiles:
             reading = self._kept.pop(key, None)
             mine = reading is None
             if reading is None:
-                reading = Future()
+                reading = _Reading()
                 for old in [old for old in self._kept if old[:2] == key[:2]]:
                     del self._kept[old]  # the file has changed since
             self._kept[key] = reading
@@ -60,12 +84,13 @@ class LoadedFiles:
                 del self._kept[next(iter(self._kept))]
         if mine:
             try:
-                reading.set_result(self._read(path, backend, progress))
+                reading.set_result(self._read(path, backend, partial(reading.tell, progress)))
             except BaseException as failure:
                 with self._lock:
                     self._kept.pop(key, None)
                 reading.set_exception(failure)
                 raise
+        reading.wait(progress)
         return reading.result()(name)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.models.architecture import Architecture
-from engine.models.base import Progress
+from engine.models.base import LoadProgress
 from engine.models.gguf import GGUFFile
 from engine.models.packed import BLOCK, DataFile, pack
 from engine.models.weights import Layer, Source, read_layer
@@ -31,11 +31,12 @@ from engine.models.weights import Layer, Source, read_layer
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-__all__ = ["FORMAT", "build_graph", "residual", "why_not"]
+__all__ = ["BUILDING", "FORMAT", "build_graph", "residual", "why_not"]
 
 FORMAT = 1
 """Counted up when the graph changes, so that graphs built before are built anew."""
 
+BUILDING = "building the graph of the model, once"
 OPSET = 21
 CONTRIB = "com.microsoft"
 
@@ -57,7 +58,7 @@ def residual(layer: int) -> str:
     return f"residual.{layer}"
 
 
-def build_graph(file: GGUFFile, architecture: Architecture, data: DataFile, progress: Progress) -> ModelProto:
+def build_graph(file: GGUFFile, architecture: Architecture, data: DataFile, progress: LoadProgress) -> ModelProto:
     """The graph, whose arrays are written to `data`.
 
     Inputs: `ids` (1, n), `first_asked` (1,), `first_repeated` (1,), `n_rows` (1,), `seqlens_k` (1,)
@@ -71,7 +72,7 @@ def build_graph(file: GGUFFile, architecture: Architecture, data: DataFile, prog
     architecture : Architecture
     data : DataFile
     progress : callable
-        Told (layers packed, layers in all), the head and the embedding counted as one.
+        Told `BUILDING` and (layers packed, layers in all), the head and the embedding counted as one.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def build_graph(file: GGUFFile, architecture: Architecture, data: DataFile, prog
     """
     source = Source(file)
     n_steps = architecture.n_layers + 1
-    progress(0, n_steps)
+    progress(BUILDING, 0, n_steps)
     source.optional("rope_freqs.weight", architecture.rope.n_dims // 2)  # goes into the cosines and sines
     graph = _Graph(architecture, data)
     graph.embed(source.take("token_embd.weight", architecture.vocab_size, architecture.width))
@@ -88,10 +89,10 @@ def build_graph(file: GGUFFile, architecture: Architecture, data: DataFile, prog
     if head is not None:
         graph.pack("head", head)
     del head
-    progress(1, n_steps)
+    progress(BUILDING, 1, n_steps)
     for index in range(architecture.n_layers):
         graph.layer(index, read_layer(source, architecture, index))
-        progress(index + 2, n_steps)
+        progress(BUILDING, index + 2, n_steps)
     graph.finish(source.take("output_norm.weight", architecture.width), tied="output.weight" not in source)
     source.check_all_taken(architecture.family)
     return graph.model()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.errors import BackendError
 from engine.models.architecture import Architecture
-from engine.models.base import Progress
+from engine.models.base import LoadProgress
 from engine.models.compiled import GRAPH, graph_folder
 from engine.models.gguf import GGUFFile
 from engine.models.onnx_backend import OnnxTransformer
@@ -19,7 +19,7 @@ __all__ = ["load_compiled"]
 
 
 def load_compiled(
-    file: GGUFFile, architecture: Architecture, *, name: str, progress: Progress | None = None
+    file: GGUFFile, architecture: Architecture, *, name: str, progress: LoadProgress | None = None
 ) -> OnnxTransformer:
     """The model in `file`, from its compiled graph, which is built if it is not in the cache folder.
 

@@ -4,6 +4,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from dashboard.event_log import EventLog
 from engine import RunSpec, RunStore, Step, build
 from tests.dashboard.browser import LIVE, TOKENS, kept, served, start, tokens_of, wait_for_state
 
@@ -119,8 +120,25 @@ def test_a_kept_run_loads_as_a_run_and_not_as_a_model(page, server):
     page.route("**/draftscope/runs/*/events*", lambda route: None)  # no answer comes
     page.goto(f"{address}/history?run={run_id}")
     wait_for_state(page, "loading")
-    words = page.evaluate(f"() => ['.state-words', '.waiting'].map((name) => {LIVE}.querySelector(name).textContent)")
+    places = [".state-words", ".waiting-words"]
+    words = page.evaluate(f"(places) => places.map((name) => {LIVE}.querySelector(name).textContent)", places)
     assert words == ["Loading the run", "Loading the run …"]
+
+
+@pytest.mark.parametrize(("total", "words"), [(42, "Compiling: 17 of 42"), (0, "Compiling …")])
+def test_while_a_model_is_loaded_the_page_says_what_is_done_and_how_far_it_is(page, server, total, words):
+    address, home = server
+    log = EventLog()
+    log.load("compiling", 17, total)
+    _, [run_id, _] = kept(home)
+    page.route("**/draftscope/runs/*/events*", lambda route: route.fulfill(body=log.since(0)))
+    page.goto(f"{address}/history?run={run_id}")
+    wait_for_state(page, "starting")
+    found = page.evaluate(f"""() => {{
+        const names = ['.waiting-words', '.waiting-progress', '.progress'];
+        const [text, bar, clock] = names.map((name) => {LIVE}.querySelector(name));
+        return [text.textContent, bar.checkVisibility() && [bar.value, bar.max], clock.textContent]; }}""")
+    assert found == [words, [17, 42] if total else False, ""]
 
 
 def test_no_figure_or_button_stands_alone_in_a_second_row(page, server):

@@ -33,6 +33,15 @@ def test_reading_in_increments_gives_every_entry_once():
     assert [entry[1] for entry in entries] == [event.index for event in drawn]
 
 
+def test_how_far_the_loading_is_is_told_until_it_is_over():
+    log = EventLog()
+    assert json.loads(log.since(0))["loading"] is None
+    log.load("packing", 3, 30)
+    assert json.loads(log.since(0))["loading"] == {"doing": "packing", "done": 3, "total": 30}
+    log.state = "prefill"
+    assert json.loads(log.since(0))["loading"] is None
+
+
 def test_a_step_entry_carries_its_decisions():
     log, events = filled_log(max_tokens=12, seed=3)
     entries = [entry for entry in json.loads(log.since(0))["entries"] if entry[0] == "step"]

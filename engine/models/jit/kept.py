@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -64,11 +64,12 @@ def cannot_keep(folder: Path, failure: OSError) -> BackendError:
 
 
 @contextmanager
-def checked(folder: Path, *called: Any) -> Iterator[None]:
+def checked(folder: Path, *called: Any, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Within it, one process at a time compiles, or takes what is kept in the folder and is as it was noted.
 
     What is not as it was noted is deleted before, and what is there behind it is noted. Where the functions that are
-    called are compiled in this process already, none of it is read or written, and nothing is done.
+    called are compiled in this process already, none of it is read or written, and nothing is done. `waiting` is called now
+    and then while another process is at it.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def checked(folder: Path, *called: Any) -> Iterator[None]:
         If the folder cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)  # it may have been deleted since this process began
-    with file_lock(folder / "lock"):
+    with file_lock(folder / "lock", waiting):
         if called and all(function.signatures for function in called):
             yield
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from engine.errors import BackendError
 from engine.models.architecture import Architecture
-from engine.models.base import Progress
+from engine.models.base import LoadProgress
 from engine.models.gguf import GGUFFile
 from engine.models.jit import CODE
 from engine.models.jit.backend import JitTransformer, Packed
+from engine.models.jit.compiling import told_of_compiling
 from engine.models.jit.dot_products import BLOCK, GROUP, block_bytes
 from engine.models.jit.kept import cannot_keep, checked
 from engine.models.jit.packed import Numbers, Packer, bits_of, read_numbers
@@ -27,7 +29,10 @@ from engine.models.rope import frequencies, in_halves
 from engine.models.threads import n_session_threads
 from engine.models.weights import Source, memory_of_machine
 
-__all__ = ["load_packed"]
+__all__ = ["PACKING", "WAITING", "load_packed"]
+
+PACKING = "packing the weights"
+WAITING = "waiting for another model that is being loaded"
 
 Array = NDArray[np.float32]
 
@@ -38,7 +43,7 @@ PARTS: tuple[tuple[str, ...], ...] = (QKV, ("attn_output",), ("ffn_gate", "ffn_u
 
 
 def load_packed(
-    file: GGUFFile, architecture: Architecture, *, name: str, progress: Progress | None = None
+    file: GGUFFile, architecture: Architecture, *, name: str, progress: LoadProgress | None = None
 ) -> JitTransformer:
     """The model in `file`, its matrices packed, its program compiled or taken from where numba keeps it.
 
@@ -48,7 +53,8 @@ def load_packed(
     architecture : Architecture
     name : str
     progress : callable, optional
-        Told (parts done, parts in all): the layers that are packed, and at last the program.
+        Told what is being done, and (parts done, parts in all): layers packed, and functions compiled, if they are not
+        taken from where numba keeps them.
 
     Raises
     ------
@@ -60,7 +66,8 @@ def load_packed(
     _check_memory(file, architecture.n_layers)
     packed = _Reader(file, architecture, progress).read()
     try:
-        with checked(CODE, run, assist):
+        waiting = partial(progress, WAITING, 0, 0) if progress else lambda: None
+        with checked(CODE, run, assist, waiting=waiting), told_of_compiling(progress, run, assist):
             _compile(JitTransformer(architecture, packed, name=name, n_threads=1))
     except OSError as failure:
         raise cannot_keep(CODE, failure) from failure
@@ -70,10 +77,7 @@ def load_packed(
             f"the program of the backend numba cannot be compiled ({type(failure).__name__}: {first_line}); "
             f"delete the folder {CODE} and try again, or use --backend ort"
         ) from failure
-    model = JitTransformer(architecture, packed, name=name)
-    if progress:
-        progress(architecture.n_layers + 1, architecture.n_layers + 1)
-    return model
+    return JitTransformer(architecture, packed, name=name)
 
 
 def _compile(model: JitTransformer) -> None:
@@ -107,7 +111,7 @@ def _names(parts: Sequence[str], n_layers: int) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, file: GGUFFile, architecture: Architecture, progress: Progress | None) -> None:
+    def __init__(self, file: GGUFFile, architecture: Architecture, progress: LoadProgress | None) -> None:
         self._file = file
         self._source = Source(file)
         self._shape = architecture
@@ -174,7 +178,7 @@ class _Reader:
         with ThreadPoolExecutor(n_session_threads("numba")) as pool:
             for n_done, _ in enumerate(pool.map(fill, range(shape.n_layers)), 1):
                 if self._progress:
-                    self._progress(n_done, shape.n_layers + 1)
+                    self._progress(PACKING, n_done, shape.n_layers)
         qkv, output, gate_up, down = packers
         return qkv.matrix(self._bias()), output.matrix(), gate_up.matrix(), down.matrix()
 

@@ -71,11 +71,13 @@ def test_without_a_terminal_lines_tell_how_far_it_is(capsys):
     now = 0.0
     told = progress_lines(lambda: now)
     told("loading", 0, 0)
+    for part in range(3):
+        told(f"compiling: {part} of 2", 0, 0)
     for done in range(1, 31):
         now += 3.0
         told(f"ngram {done}", done, 30)
     lines = [f"{done} of 30 runs: ngram {done}" for done in (1, 5, 9, 13, 17, 21, 25, 29, 30)]
-    assert capsys.readouterr().err.splitlines() == ["loading", *lines]
+    assert capsys.readouterr().err.splitlines() == ["loading", "compiling", *lines]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")

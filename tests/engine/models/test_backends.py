@@ -17,6 +17,7 @@ from engine.errors import BackendError, MissingPackage, ModelFileError, SettingE
 from engine.folders import cache_folder
 from engine.models import backends, catalog, compiled, onnx_session, row_check
 from engine.models.gguf_loader import load_gguf
+from engine.models.onnx_graph import BUILDING
 from engine.models.packed import pack
 from engine.models.transformer import Transformer
 from engine.spec import RunSpec
@@ -233,9 +234,9 @@ def test_an_unknown_backend_is_refused() -> None:
 
 
 def test_a_graph_is_built_once_and_told_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[int, int]] = []
+    told: list[tuple[str, int, int]] = []
     load_gguf(path, backend="ort", progress=lambda *parts: told.append(parts))
-    assert told == [(done, 3) for done in range(4)]
+    assert told == [(BUILDING, done, 3) for done in range(4)]
     monkeypatch.setattr(compiled, "build_graph", None)
     load_gguf(path, backend="ort", progress=lambda *parts: told.append(parts))
     assert len(told) == 4
@@ -243,7 +244,7 @@ def test_a_graph_is_built_once_and_told_of(path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_graph_whose_building_was_interrupted_is_never_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(done: int, total: int) -> None:
+    def interrupt(doing: str, done: int, total: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
 

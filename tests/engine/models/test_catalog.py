@@ -6,9 +6,10 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import numpy as np
 import pytest
@@ -274,6 +275,28 @@ def test_threads_that_load_one_file_at_once_read_it_once(gguf):
     with ThreadPoolExecutor(n_threads) as pool:
         assert len(list(pool.map(load, range(n_threads)))) == n_threads
     assert read.names == ["My Model.gguf"]
+
+
+def test_who_waits_for_the_reading_of_another_is_told_how_far_it_is(gguf):
+    first_was_told, second_was_told = Event(), Event()
+    told: list[tuple[object, ...]] = []
+
+    def read(path: Path, backend: str, progress: Callable[..., None]):
+        progress("packing", 1, 3)
+        assert second_was_told.wait(60)
+        return lambda name: load_markov()
+
+    def tell(*parts: object) -> None:
+        told.append(parts)
+        second_was_told.set()
+
+    files = LoadedFiles(read)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(files.load, gguf, "x", progress=lambda *_: first_was_told.set())
+        assert first_was_told.wait(60)
+        second = pool.submit(files.load, gguf, "x", progress=tell)
+        assert first.result().model is not second.result().model
+    assert set(told) == {("packing", 1, 3)}
 
 
 def test_only_the_last_files_are_kept(tmp_path):
