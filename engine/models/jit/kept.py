@@ -68,8 +68,8 @@ def checked(folder: Path, *called: Any, waiting: Callable[[], None] = lambda: No
     """Within it, one process at a time compiles, or takes what is kept in the folder and is as it was noted.
 
     What is not as it was noted is deleted before, and what is there behind it is noted. Where the functions that are
-    called are compiled in this process already, none of it is read or written, and nothing is done. `waiting` is called now
-    and then while another process is at it.
+    called are compiled in this process already, none of it is read or written, and nothing is done. `waiting` is
+    called now and then while another process is at it.
 
     Raises
     ------
