@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 import streamlit as st
 
+from dashboard import state
 from dashboard.boxes import error_box
 from dashboard.html_file import html_file
 from engine.deleted_runs import KEPT_DAYS
@@ -110,25 +111,19 @@ def _for_excel(key: str) -> bool:
 
 def failed_exports() -> None:
     """Why nothing was downloaded; part of a fragment that looks by itself."""
-    for trouble in _troubles():
+    for trouble in state.failed_exports():
         error_box(trouble)
 
 
 def forget_failed_exports() -> None:
     """Begin anew, when the page is drawn for another reason."""
-    _troubles().clear()
-
-
-def _troubles() -> list[str]:
-    """Kept by the session, and filled by the threads in which Streamlit builds the files."""
-    troubles: list[str] = st.session_state.setdefault("export_troubles", [])
-    return troubles
+    state.failed_exports().clear()
 
 
 def _button(
     label: str, content: Callable[[], bytes], name: str, run_ids: Sequence[str], *, key: str, words: str
 ) -> None:
-    troubles = _troubles()
+    troubles = state.failed_exports()
 
     def build() -> bytes:
         try:
