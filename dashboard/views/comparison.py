@@ -40,7 +40,7 @@ def show_result(result: Mapping[str, Any]) -> None:
     others = rows[1:]
     circumstances(result, "compare_badges")
     if caveat := prompts_caveat(result):
-        st.badge(caveat, icon=":material/looks_one:", color="orange")
+        st.caption(f":material/looks_one: {caveat}")
     for row in others:
         box, icon = BOXES[row["verdict"]]
         box(f"**{plain(row['name'])}** {plain(row['sentence'])}", icon=icon)
