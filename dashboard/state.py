@@ -31,6 +31,7 @@ __all__ = [
     "close_link",
     "current_comparison",
     "current_run",
+    "failed_exports",
     "fetching",
     "fill",
     "forget_deleted",
@@ -203,6 +204,12 @@ def notice(text: str) -> None:
 def take_notice() -> str:
     """The trouble that was kept, once."""
     return str(st.session_state.pop("notice", ""))
+
+
+def failed_exports() -> list[str]:
+    """Why nothing was downloaded: filled by the threads in which Streamlit builds files, so they are given the list."""
+    troubles: list[str] = st.session_state.setdefault("failed_exports", [])
+    return troubles
 
 
 def imported(text: str) -> None:

@@ -128,7 +128,7 @@ class Charts {
     this.due.delete(name);
     const began = performance.now();
     if (this.plots[name].clientWidth) {
-      const {traces, layout} = PLOTS[name](this);
+      const {traces, layout} = plotOf(name, this);
       this.plotly.react(this.plots[name], traces, layout, {displayModeBar: false, doubleClick: 'reset'});
     }
     const pause = this.ended ? 0 : Math.max(DRAW_EVERY_MS, DRAW_SHARE * (performance.now() - began));

@@ -49,8 +49,7 @@ class FigureRow {
     this.showNotices(feed, latest);
     if (!figures) return state === 'replay' ? undefined : this.blank();
 
-    setText(this.speculation, figures.speculation ? `Speculation ${figures.speculation}` : '');
-    this.speculation.classList.toggle('inactive', /^(inactive|active, without)/.test(figures.speculation ?? ''));
+    this.showSpeculation(figures.speculation ?? '');
     const begun = !['starting', 'prefill'].includes(state); // before, no time has been counted that would move
     const tokens = counted(figures.tokens_generated, 'token');
     setText(this.progress, begun ? `${tokens} in ${counted(figures.steps, 'step')}, ${seconds(figures.total_time)}` : '');
@@ -63,6 +62,13 @@ class FigureRow {
     setText(this.perplexity, figures.perplexity ? `perplexity ${number(figures.perplexity)}` : '');
     setText(this.probe, figures.probe_seconds ? `explaining took ${seconds(figures.probe_seconds)}` : '');
     setText(this.prefill, figures.steps ? `prompt read in ${seconds(figures.prefill_seconds)}` : '');
+  }
+
+  // Whoever chose no drafter is not warned that there is none.
+  showSpeculation(told) {
+    const [, chosen] = told.match(/^inactive: (plain decoding: .*)/s) ?? [];
+    setText(this.speculation, chosen ? sentence(chosen) : told && `Speculation ${told}`);
+    this.speculation.classList.toggle('inactive', !chosen && /^(inactive|active, without)/.test(told));
   }
 
   blank() {

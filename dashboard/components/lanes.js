@@ -62,7 +62,6 @@ class Lane {
 class LanesView {
   constructor(root) {
     this.root = root;
-    this.generation = 0;
     const find = (selector) => root.querySelector(selector);
     this.top = find('.lanes');
     this.words = find('.lanes-words');
@@ -103,6 +102,10 @@ class LanesView {
     clearTimeout(this.timer);
     clearTimeout(this.announceTimer);
     this.timer = this.announceTimer = 0;
+  }
+
+  close() {
+    this.rest();
   }
 
   async ask() {
@@ -158,17 +161,5 @@ class LanesView {
 }
 
 export default function mount(component) {
-  let view = lanesViews.get(component.key);
-  if (view?.root !== component.parentElement) {
-    view?.rest();
-    view = new LanesView(component.parentElement);
-    lanesViews.set(component.key, view);
-  }
-  const generation = ++view.generation;
-  view.update(component);
-  return () => {
-    if (view.generation !== generation || view.root.isConnected) return;
-    view.rest();
-    if (lanesViews.get(component.key) === view) lanesViews.delete(component.key);
-  };
+  return mountView(lanesViews, component, LanesView);
 }

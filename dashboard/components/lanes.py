@@ -10,6 +10,7 @@ that view's files for words and tokens:
 | tree.js | a step that drafted a tree, as columns |
 | stream.js | the token stream of a lane |
 | figures.js | the legend, and how text is set |
+| mounting.js | Streamlit's calls -> one view |
 | lanes.js | the lanes, fetched from a cursor; has the module's `export default` |
 """
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["lanes_view"]
 
-SCRIPTS = ("words.js", "tokens.js", "tree.js", "stream.js", "figures.js", "lanes.js")
+SCRIPTS = ("words.js", "tokens.js", "tree.js", "stream.js", "figures.js", "mounting.js", "lanes.js")
 STYLES = ("live.css", "lanes.css")
 
 

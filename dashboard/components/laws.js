@@ -11,7 +11,6 @@ const lawsViews = (globalThis.__draftscopeLaws ??= new Map());
 class LawsView {
   constructor(root) {
     this.root = root;
-    this.generation = 0;
     this.revision = -1;
     this.sent = 0;
     this.laws = {target: [], draft: []};
@@ -22,7 +21,8 @@ class LawsView {
 
   update({data, setStateValue}) {
     this.setStateValue = setStateValue;
-    if (data.revision !== this.revision) { // laws that the page has set; else the bars stay under the hand that moves them
+    // Laws that the page has set, or moves that a late call has undone; else the bars stay under the hand that moves them.
+    if (data.revision !== this.revision || data.sent > this.sent) {
       this.revision = data.revision;
       this.laws = {target: data.target, draft: data.draft};
       this.names = data.names;
@@ -33,9 +33,17 @@ class LawsView {
     this.show(data);
   }
 
-  build() {
+  rest() {
     clearTimeout(this.timer);
     this.timer = 0;
+  }
+
+  close() {
+    this.rest();
+  }
+
+  build() {
+    this.rest();
     this.columns = {};
     for (const [law, box] of Object.entries(this.panels)) {
       this.columns[law] = this.names.map((name, place) => this.column(law, name, place));
@@ -165,17 +173,5 @@ function lawsTable({title, head, rows}) {
 }
 
 export default function mount(component) {
-  let view = lawsViews.get(component.key);
-  if (view?.root !== component.parentElement) {
-    clearTimeout(view?.timer);
-    view = new LawsView(component.parentElement);
-    lawsViews.set(component.key, view);
-  }
-  const generation = ++view.generation;
-  view.update(component);
-  return () => {
-    if (view.generation !== generation || view.root.isConnected) return;
-    clearTimeout(view.timer);
-    if (lawsViews.get(component.key) === view) lawsViews.delete(component.key);
-  };
+  return mountView(lawsViews, component, LawsView);
 }

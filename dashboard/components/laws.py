@@ -1,8 +1,8 @@
 """Two small laws as bars to drag, beside what a rule makes of them: one small Streamlit component.
 
 It keeps the bars under the hand that moves them, sends the laws after at most every 60 ms, and shows what the
-engine answers; the bars stay where they are while it does. It shares words.js, tokens.js and figures.js with the
-live view.
+engine answers; the bars stay where they are while it does. It shares words.js, tokens.js, figures.js and
+mounting.js with the live view.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ __all__ = ["LAWS_KEY", "law_bars"]
 LAWS_KEY = "lab_bars"
 """Streamlit's key: the laws as they were dragged last are kept under it."""
 
+SCRIPTS = ("words.js", "tokens.js", "figures.js", "mounting.js", "laws.js")
+
 _component = st.components.v2.component(
     "draftscope_laws",
     html=asset("laws.html"),
     css=asset("laws.css"),
-    js="\n".join(asset(name) for name in ("words.js", "tokens.js", "figures.js", "laws.js")),
+    js="\n".join(asset(name) for name in SCRIPTS),
 )
 
 

@@ -23,6 +23,7 @@ The JavaScript is split by idea. Streamlit takes one module, so the files share 
 | plots.js | what the four charts show, as Plotly traces and layouts |
 | charts.js | their life: made once, updated in place, coloured by the theme |
 | player.js | which step of a finished run is shown |
+| mounting.js | Streamlit's calls -> one view for as long as its place is there |
 | view.js | brings them together; has the module's `export default` |
 
 `svg_plots.js`, `file.js` and `file.css` are for a run in a file (`dashboard.html_file`) and not loaded here.
@@ -60,6 +61,7 @@ SCRIPTS = (
     "plots.js",
     "charts.js",
     "player.js",
+    "mounting.js",
     "view.js",
 )
 

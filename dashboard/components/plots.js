@@ -66,6 +66,35 @@ function curve(name, color, dash, x, y, hovertemplate) {
   return {name, x, y, hovertemplate, mode: x.length > 1 ? 'lines' : 'lines+markers', line: {color, dash, width: 2}};
 }
 
+// What a chart without anything to show says: what will stand there, and of a run that has ended, why nothing does.
+const NOTHING_YET = {
+  throughput: 'Once tokens arrive:<br>how many of them in a second',
+  acceptance: 'Once something is drafted:<br>the share of it that is kept, over time',
+  lengths: 'Once something is drafted:<br>how many steps keep 0, 1, 2, … tokens of it',
+  positions: 'Once something is drafted:<br>how often it is kept, by its place in the draft',
+};
+const NOTHING_AT_ALL = {throughput: 'This run gave no tokens.'};
+const NOTHING_DRAFTED = 'Nothing was drafted in this run.';
+
+// The traces and the layout of a chart: words in the place of axes where no trace has a value.
+function plotOf(name, shown) {
+  const {traces, layout} = PLOTS[name](shown);
+  if (traces.some(({y}) => y.some((value) => value !== null && value !== undefined))) return {traces, layout};
+  const text = shown.ended ? NOTHING_AT_ALL[name] ?? NOTHING_DRAFTED : NOTHING_YET[name];
+  const {xaxis, yaxis} = layout;
+  const words = {text, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5, showarrow: false, font: xaxis.title.font};
+  return {
+    traces: [],
+    layout: {
+      ...layout,
+      margin: {l: 12, r: 12, t: 8, b: 8},
+      xaxis: {...xaxis, visible: false},
+      yaxis: {...yaxis, visible: false},
+      annotations: [words],
+    },
+  };
+}
+
 const PLOTS = {
   throughput(shown) {
     const {course, style} = shown;

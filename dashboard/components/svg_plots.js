@@ -38,6 +38,14 @@ function drawPlot(node, traces, layout) {
   const {clientWidth: width, clientHeight: height} = node;
   const {l, r, t, b} = layout.margin;
   if (width <= l + r || height <= t + b) return;
+  const svg = document.createElementNS(SVG_NAMES, 'svg');
+  for (const [name, value] of Object.entries({width, height, role: 'img', 'font-size': layout.font.size})) svg.setAttribute(name, value);
+  const label = (place, words) => svgElement(svg, 'text', {fill: layout.xaxis.tickfont.color, 'text-anchor': 'middle', ...place}, words);
+  if (layout.annotations) {
+    const [lines] = layout.annotations.map(({text}) => text.split('<br>'));
+    lines.forEach((line, row) => label({x: width / 2, y: height / 2 + 16 * (row - (lines.length - 1) / 2)}, line));
+    return node.replaceChildren(svg);
+  }
   const bars = traces.some((trace) => trace.type === 'bar');
   const across = traces.flatMap((trace) => trace.x);
   const places = layout.xaxis.rangemode !== 'tozero'; // draft positions and lengths, not seconds
@@ -47,9 +55,6 @@ function drawPlot(node, traces, layout) {
   const toX = (value) => l + ((value - x.low) / (x.high - x.low)) * (width - l - r);
   const toY = (value) => height - b - ((value - y.low) / (y.high - y.low)) * (height - t - b);
 
-  const svg = document.createElementNS(SVG_NAMES, 'svg');
-  for (const [name, value] of Object.entries({width, height, role: 'img', 'font-size': layout.font.size})) svg.setAttribute(name, value);
-  const label = (place, words) => svgElement(svg, 'text', {fill: layout.xaxis.tickfont.color, 'text-anchor': 'middle', ...place}, words);
   for (const tick of y.ticks) {
     svgElement(svg, 'line', {x1: l, x2: width - r, y1: toY(tick), y2: toY(tick), stroke: layout.yaxis.gridcolor});
     label({x: l - 6, y: toY(tick) + 4, 'text-anchor': 'end'}, y.words(tick));

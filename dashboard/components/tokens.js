@@ -8,6 +8,7 @@ const MARKS = {'\n': '↵', '\r': '␍', '\t': '⇥'};
 const SIGNED = new Set(['recovered', 'bonus']);
 const ONLY_INVISIBLE = /^[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u;
 const JOINS_GLYPHS = new Set(['\u200c', '\u200d']); // belong to scripts and emoji: left in place unless they stand alone
+const ONLY_MARKS = /^\s*[\p{P}\p{S}]{1,3}\s*$/u; // small signs, which a line through them would hide
 const NO_GLYPHS = new Set();
 
 // Names the fields of a decision as they come over the wire.
@@ -42,6 +43,7 @@ function tokenSpan(step, position, token) {
 
 // Marks for what is invisible are drawn by the style sheet, so that copied text stays the true text.
 function writeText(span, {outcome, text, id, emitted}) {
+  span.classList.toggle('slight', ONLY_MARKS.test(text));
   const sign = SIGNED.has(outcome) ? [make('span', 'sign')] : [];
   if (text === '') return span.append(...sign, mark(id === null ? '∅' : `#${id}`));
   if (ONLY_SPACES.test(text)) return span.append(...sign, make('span', 'blank', text));

@@ -15,10 +15,8 @@ const ANNOUNCE_MOST = 6;
 class View {
   constructor(root) {
     this.root = root;
-    this.generation = 0;
-    this.given = null; // what Streamlit called with last
     const find = (selector) => root.querySelector(selector);
-    this.live = find('.live');
+    this.top = this.live = find('.live');
     this.waiting = new Waiting(find('.waiting'));
     this.figures = new FigureRow(this.live);
     this.stream = new Stream(find('.stream'), find('.jump'));
@@ -207,30 +205,5 @@ class View {
 }
 
 export default function mount(component) {
-  if (!component.parentElement.isConnected) return () => {}; // a late call for a place that is gone
-  let view = page.views.get(component.key);
-  if (view?.root !== component.parentElement || !view.live.isConnected) {
-    view?.close();
-    view = new View(component.parentElement);
-    page.views.set(component.key, view);
-  }
-  const generation = ++view.generation;
-  const before = view.given;
-  view.given = component;
-  view.update(component);
-  // The cleanup comes when the place is gone, or at once, if Streamlit has made this call late, behind one with newer
-  // data: then that holds again. Only the latest call may do either.
-  return () => {
-    if (view.generation !== generation) return;
-    if (view.root.isConnected && before) {
-      view.given = before;
-      view.update(before);
-    } else view.rest();
-    requestAnimationFrame(() => view.generation === generation && !view.root.isConnected && giveUp(component.key, view));
-  };
-}
-
-function giveUp(key, view) {
-  view.close();
-  if (page.views.get(key) === view) page.views.delete(key);
+  return mountView(page.views, component, View);
 }

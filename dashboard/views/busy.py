@@ -9,7 +9,7 @@ from dashboard.comparisons import comparisons
 from dashboard.lab_work import lab_works
 from dashboard.runner import registry
 
-__all__ = ["measurement_under_way", "run_under_way"]
+__all__ = ["LOOK_SECONDS", "measurement_box", "measurement_under_way", "run_under_way"]
 
 LOOK_SECONDS = 2.0
 
@@ -33,6 +33,11 @@ def run_under_way() -> None:
 @st.fragment(run_every=LOOK_SECONDS)
 def measurement_under_way() -> None:
     """For a page that starts runs."""
+    measurement_box()
+
+
+def measurement_box() -> None:
+    """The same, for a page that has a fragment of its own for it."""
     if comparisons.measuring:
         warning_box(
             "A measurement is under way on this server (the page Compare, or a race in the Lab), and a run takes time "

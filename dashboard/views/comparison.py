@@ -15,6 +15,7 @@ from dashboard.views.circumstances import circumstances
 from dashboard.views.plot import plot
 from engine.bench.verdict import estimate_text
 from engine.compare.export import comparison_csv, comparison_runs_csv
+from engine.compare.report import prompts_caveat
 from engine.csv_text import to_bytes
 
 __all__ = ["show_result"]
@@ -38,6 +39,8 @@ def show_result(result: Mapping[str, Any]) -> None:
     rows = result["configurations"]
     others = rows[1:]
     circumstances(result, "compare_badges")
+    if caveat := prompts_caveat(result):
+        st.caption(f":material/looks_one: {caveat}")
     for row in others:
         box, icon = BOXES[row["verdict"]]
         box(f"**{plain(row['name'])}** {plain(row['sentence'])}", icon=icon)

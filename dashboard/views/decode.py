@@ -9,8 +9,8 @@ from dashboard.boxes import error_box, warning_box
 from dashboard.components.live import live_view
 from dashboard.controls import Settings, settings
 from dashboard.runner import LiveRun, TooManyRuns, registry
-from dashboard.views.busy import measurement_under_way
-from dashboard.views.exports import run_exports
+from dashboard.views.busy import LOOK_SECONDS, measurement_box
+from dashboard.views.exports import failed_exports, forget_failed_exports, run_exports
 from dashboard.views.failures import where_drafts_fail
 from dashboard.views.get_model import offer_model
 from dashboard.views.links import settings_link
@@ -31,7 +31,8 @@ def page() -> None:
     with st.container():  # always there, so that a box that comes or goes does not remount the view
         if message := state.take_notice() or chosen.trouble:
             error_box(message)
-        measurement_under_way()
+        forget_failed_exports()
+        _what_comes_by_itself()
     finished = run is not None and run.finished
     result = live_view(
         run.id if run else None,
@@ -50,6 +51,13 @@ def page() -> None:
             where_drafts_fail(run.id, key="run")
         elif run.save_error:
             warning_box(f"This run is not in the history. {run.save_error}", ":material/save:")
+
+
+@st.fragment(run_every=LOOK_SECONDS)
+def _what_comes_by_itself() -> None:
+    """One fragment, for two that end together may take a built file away before the browser has fetched it."""
+    measurement_box()
+    failed_exports()
 
 
 def _buttons(run: LiveRun | None, chosen: Settings) -> bool:

@@ -1,13 +1,20 @@
-"""Download buttons; a file is built when its button is pressed, never before."""
+"""Download buttons; a file is built when its button is pressed, never before.
+
+A press does not run the script again. Streamlit hands the address of the file over in the same queue that it empties
+when the script begins, and forgets the file of a button that is drawn anew: where a press does both, the file is lost
+now and then, and the button waits for it. Why nothing came is therefore told by a fragment that looks by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 
 import streamlit as st
 
 from dashboard import state
+from dashboard.boxes import error_box
 from dashboard.html_file import html_file
 from engine.deleted_runs import KEPT_DAYS
 from engine.errors import DraftscopeError
@@ -17,7 +24,7 @@ from engine.figure_text import counted
 from engine.store import RunStore
 from engine.values import Event
 
-__all__ = ["export_menu", "run_exports"]
+__all__ = ["export_menu", "failed_exports", "forget_failed_exports", "run_exports"]
 
 TYPES = {".html": "text/html", ".jsonl": "application/jsonl", ".csv": "text/csv"}
 
@@ -102,31 +109,48 @@ def _for_excel(key: str) -> bool:
     )
 
 
+def failed_exports() -> None:
+    """Why nothing was downloaded; part of a fragment that looks by itself."""
+    for trouble in state.failed_exports():
+        error_box(trouble)
+
+
+def forget_failed_exports() -> None:
+    """Begin anew, when the page is drawn for another reason."""
+    state.failed_exports().clear()
+
+
 def _button(
     label: str, content: Callable[[], bytes], name: str, run_ids: Sequence[str], *, key: str, words: str
 ) -> None:
+    troubles = state.failed_exports()
+
+    def build() -> bytes:
+        try:
+            return content()
+        except DraftscopeError as failure:
+            troubles[:] = [_reason(run_ids, failure)]
+            raise  # so that the button gives up, too
+
     st.download_button(
         label,
-        content,
+        build,
         name,
         TYPES[PurePath(name).suffix],
         key=key,
-        on_click=_look_for,
-        args=(run_ids,),
+        on_click="ignore",
         icon=":material/download:",
         help=words,
     )
 
 
-def _look_for(run_ids: Sequence[str]) -> None:
-    """Say which runs are gone; Streamlit says no more than that there is no file, and that for a moment."""
-    try:
+def _reason(run_ids: Sequence[str], failure: DraftscopeError) -> str:
+    """Which runs are gone, if that is why; Streamlit says no more than that there is no file, and that for a moment."""
+    with suppress(DraftscopeError):
         here = {run.id for run in RunStore().listing()[0]}
-    except DraftscopeError as failure:
-        state.notice(f"Nothing was downloaded. {failure}")
-        return
-    if gone := [run_id for run_id in run_ids if run_id not in here]:
-        state.notice(
-            f"Nothing was downloaded: {', '.join(gone[:5])} was deleted meanwhile. "
-            f"For {KEPT_DAYS} days the page History can restore it, under “Deleted runs”."
-        )
+        if gone := [run_id for run_id in run_ids if run_id not in here]:
+            return (
+                f"Nothing was downloaded: {', '.join(gone[:5])} was deleted meanwhile. "
+                f"For {KEPT_DAYS} days the page History can restore it, under “Deleted runs”."
+            )
+    return f"Nothing was downloaded. {failure}"

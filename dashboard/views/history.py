@@ -14,8 +14,9 @@ from dashboard.charts import runs_chart
 from dashboard.components.live import live_view
 from dashboard.frames import runs_frame
 from dashboard.stored_log import stored_log
+from dashboard.views.busy import LOOK_SECONDS
 from dashboard.views.deleted import deleted_list, undo_bar
-from dashboard.views.exports import export_menu
+from dashboard.views.exports import export_menu, failed_exports, forget_failed_exports
 from dashboard.views.failures import where_drafts_fail
 from dashboard.views.history_filters import chosen_runs
 from dashboard.views.import_runs import import_runs
@@ -59,6 +60,8 @@ def page() -> None:
         return
     if trouble := state.take_notice():
         error_box(trouble)
+    forget_failed_exports()
+    st.fragment(failed_exports, run_every=LOOK_SECONDS)()
     linked_run()
     import_runs()
     undo_bar(deleted)

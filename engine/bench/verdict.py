@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["count_text", "estimate_text", "verdict"]
+__all__ = ["clearly_above_1", "clearly_below_1", "count_text", "estimate_text", "verdict"]
 
 
 def verdict(rows: Sequence[Mapping[str, Any]]) -> str:
     """Judge the fastest of Draftscope's drafting configurations against plain decoding.
+
+    The interval is judged as it is told, in hundredths: it helps only where a reader sees an interval above 1.
 
     Parameters
     ----------
@@ -29,9 +31,9 @@ def verdict(rows: Sequence[Mapping[str, Any]]) -> str:
     low, high = best["speed_up"]["low"], best["speed_up"]["high"]
     if low is None or high is None:
         return f"not sure: {what}, from one run; {_because(best)}"
-    if low > 1:
+    if clearly_above_1(low):
         return f"helps: {what}; {_because(best)}" + _where_it_hurts(best)
-    if high < 1:
+    if clearly_below_1(high):
         return f"hurts: the best is {what}, because {_because(best)}"
     return f"makes no clear difference: the best is {what}; {_because(best)}"
 
@@ -49,6 +51,28 @@ def estimate_text(estimate: Mapping[str, Any] | None) -> str:
     if estimate["low"] is None or estimate["high"] is None:
         return f"{estimate['value']:.2f}x"
     return f"{estimate['value']:.2f}x ({estimate['low']:.2f}-{estimate['high']:.2f})"
+
+
+def clearly_above_1(bound: float) -> bool:
+    """Whether a bound of a ratio is above 1 as `estimate_text` tells it: the words fit what stands beside them.
+
+    Examples
+    --------
+    >>> clearly_above_1(1.004), clearly_above_1(1.006)
+    (False, True)
+    """
+    return bound > 1 and f"{bound:.2f}" != "1.00"
+
+
+def clearly_below_1(bound: float) -> bool:
+    """Whether a bound of a ratio is below 1 as `estimate_text` tells it.
+
+    Examples
+    --------
+    >>> clearly_below_1(0.996), clearly_below_1(0.994)
+    (False, True)
+    """
+    return bound < 1 and f"{bound:.2f}" != "1.00"
 
 
 def count_text(value: float) -> str:
@@ -76,5 +100,5 @@ def _because(row: Mapping[str, Any]) -> str:
 
 
 def _where_it_hurts(row: Mapping[str, Any]) -> str:
-    slower = [name for name, estimate in row["by_category"].items() if estimate and estimate["value"] < 1]
+    slower = [name for name, estimate in row["by_category"].items() if estimate and clearly_below_1(estimate["value"])]
     return f"; slower than plain in: {', '.join(slower)}" if slower else ""

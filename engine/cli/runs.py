@@ -29,7 +29,7 @@ __all__ = ["add_parser"]
 
 HEAD = (
     "id", "date (UTC)", "target", "drafter", "rule", "draft length",
-    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "state", "tags",
+    "tokens", "acceptance rate", "tokens per step", "tok/s", "", "backend", "state", "tags",
 )  # fmt: skip
 RIGHT = frozenset(("draft length", "tokens", "acceptance rate", "tokens per step", "tok/s"))
 
@@ -107,6 +107,7 @@ def _row(run: StoredRun) -> tuple[str, ...]:
         fixed(record["tokens_per_step"], 2),
         fixed(record["tokens_per_second"], 1),
         "simulated" if record["simulated"] else "",
+        record.get("backend") or "",  # runs of earlier versions have none
         _state(run),
         ", ".join(run.tags),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from engine.bench.predict import of_trees
-from engine.bench.verdict import count_text, estimate_text
+from engine.bench.verdict import clearly_above_1, clearly_below_1, count_text, estimate_text
 from engine.figure_text import counted
 from engine.metrics import NEAR_TIE
 from engine.sampling import Sampling
@@ -26,10 +26,10 @@ WITH_PREFILL: dict[Judgement, str] = {
 def judged(row: Mapping[str, Any]) -> tuple[Judgement, str]:
     """Whether a configuration is faster than plain decoding, and why, from its row of a comparison.
 
-    It helps if the whole interval lies above 1, hurts if the whole interval lies below 1; if 1 is in
-    it, the difference cannot be told from noise; on a simulated clock, which has none, it depends on the
-    prompt.  Decoding alone is judged; where the time of reading the
-    prompt would turn the answer, that is said as well.
+    It helps if the whole interval lies above 1, as it is told in hundredths, and hurts if the whole interval lies
+    below 1; if 1 is in it, the difference cannot be told from noise; on a simulated clock, which has none, it
+    depends on the prompt. Decoding alone is judged; where the time of reading the prompt would turn the answer,
+    that is said as well.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _answer(speed_up: Mapping[str, Any]) -> Judgement:
     low, high = speed_up["low"], speed_up["high"]
     if low is None or high is None:
         return "not known"
-    return "helps" if low > 1 else "hurts" if high < 1 else "no difference"
+    return "helps" if clearly_above_1(low) else "hurts" if clearly_below_1(high) else "no difference"
 
 
 def _no_difference(row: Mapping[str, Any], told: str) -> str:

@@ -9,7 +9,7 @@ from engine.bench.machine import busy_words
 from engine.bench.verdict import estimate_text
 from engine.figure_text import counted, fixed
 
-__all__ = ["text_report"]
+__all__ = ["prompts_caveat", "text_report"]
 
 Table = Callable[..., str]
 LENGTHS_SHOWN = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -76,6 +76,21 @@ def text_report(result: Mapping[str, Any], table: Table) -> str:
 PARTS = ("draft", "verify", "overhead")
 
 
+def prompts_caveat(result: Mapping[str, Any]) -> str:
+    """What to mind of a comparison on a single prompt; nothing of one on several.
+
+    Examples
+    --------
+    >>> prompts_caveat({"prompts": 2})
+    ''
+    >>> print(prompts_caveat({"prompts": 1}))
+    ONE PROMPT: an interval tells how far its repeats vary, and nothing of other prompts
+    """
+    if result["prompts"] != 1:
+        return ""
+    return "ONE PROMPT: an interval tells how far its repeats vary, and nothing of other prompts"
+
+
 def _head(result: Mapping[str, Any]) -> str:
     settings = result["settings"]
     lines = [
@@ -87,6 +102,8 @@ def _head(result: Mapping[str, Any]) -> str:
         lines.append(f"PARTIAL: stopped after {result['runs_done']} of {result['runs_planned']} runs")
     if result["simulated"]:
         lines.append("SIMULATED: every time is made up of the given costs of a call; nothing was timed")
+    if caveat := prompts_caveat(result):
+        lines.append(caveat)
     if result["busy"]:
         lines.append(busy_words(result))
     return "\n".join(lines)

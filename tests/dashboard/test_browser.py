@@ -4,6 +4,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from dashboard.components.live import SCRIPTS, asset
 from dashboard.event_log import EventLog
 from engine import RunSpec, RunStore, Step, build
 from tests.dashboard.browser import LIVE, TOKENS, kept, served, start, tokens_of, wait_for_state
@@ -146,12 +147,61 @@ def test_no_figure_or_button_stands_alone_in_a_second_row(page, server):
     page.set_viewport_size({"width": 1400, "height": 1000})
     start(page, address, "max_tokens=400&seed=4")
     wait_for_state(page, "finished")
-    for bar, parts in ((".shares", ".shares li, .shares .probe, .shares .prefill"), (".player", ".player *[class]")):
+    for parts in (".shares h3, .shares li, .shares .probe, .shares .prefill", ".player *[class]"):
         rows = page.evaluate(f"""() => {{
-            const {{top, bottom}} = {LIVE}.querySelector('{bar}').getBoundingClientRect();
             const boxes = [...{LIVE}.querySelectorAll('{parts}')].map((part) => part.getBoundingClientRect());
-            return boxes.filter((box) => box.height && Math.abs(box.top + box.bottom - top - bottom) > 6).length; }}""")
-        assert rows == 0, bar
+            const middles = boxes.filter((box) => box.height).map((box) => (box.top + box.bottom) / 2);
+            return [middles.length, Math.max(...middles) - Math.min(...middles)]; }}""")
+        assert rows[0] > 4
+        assert rows[1] <= 3, parts
+
+
+def test_the_bar_of_the_decoding_time_is_as_wide_as_the_view_whatever_its_figures(page, server):
+    address, _ = server
+    start(page, address, "max_tokens=40&seed=4")
+    wait_for_state(page, "finished")
+    widths = page.evaluate(f"() => ['.share-bar', '.board'].map((name) => {LIVE}.querySelector(name).clientWidth)")
+    assert widths[0] == widths[1] > 600
+
+
+CHARTS = f"() => [...{LIVE}.querySelectorAll('.plot')].map((plot) => plot.textContent)"
+DRAWN = f"() => [...{LIVE}.querySelectorAll('.plot')].every((plot) => plot.textContent)"
+
+
+def test_a_chart_without_data_says_what_it_will_show(page, server):
+    address, _ = server
+    page.route("**/draftscope/runs/*/events*", lambda route: None)  # no answer comes
+    start(page, address, "max_tokens=20&seed=4")
+    page.wait_for_function(DRAWN)
+    throughput, *others = page.evaluate(CHARTS)
+    assert throughput == "Once tokens arrive:how many of them in a second"
+    assert [words.startswith("Once something is drafted:") for words in others] == [True, True, True]
+
+
+def test_a_plain_run_is_told_calmly_and_its_charts_of_drafts_have_no_axes(page, server):
+    address, _ = server
+    start(page, address, "max_tokens=40&seed=4&drafter_embedded=none")
+    wait_for_state(page, "finished")
+    page.wait_for_function(DRAWN)
+    throughput, *others = page.evaluate(CHARTS)
+    assert "tokens per second" in throughput
+    assert others == ["Nothing was drafted in this run."] * 3
+    speculation = page.locator(".speculation")
+    assert speculation.inner_text() == "Plain decoding: no drafter chosen"
+    assert "inactive" not in speculation.get_attribute("class")
+
+
+@pytest.mark.parametrize(("text", "slight"), [(",", True), (" .", True), ("...", True), (" a", False), ("a.", False)])
+def test_a_small_sign_that_was_refused_is_not_hidden_by_its_strike(page, text, slight):
+    page.set_content(asset("live.html"))
+    page.add_style_tag(content=asset("live.css"))
+    page.add_script_tag(content="\n".join(map(asset, SCRIPTS)).replace("export default ", ""))
+    lines = page.evaluate(f"""() => {{
+        const token = tokenSpan(0, 0, {{outcome: 'rejected', id: 1, text: {text!r}, emitted: false}});
+        document.querySelector('.stream').append(token);
+        const {{textDecorationLine, backgroundImage}} = getComputedStyle(token);
+        return [textDecorationLine, backgroundImage !== 'none']; }}""")
+    assert lines == (["none", True] if slight else ["line-through", False])
 
 
 def test_a_bad_target_ends_in_a_clear_box(page, server):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from dashboard.settings_link import address_of
 from engine import RunSpec, RunStore
@@ -95,6 +96,23 @@ def test_a_download_of_a_run_that_is_gone_says_so(page, server):
     button.click()
     page.get_by_text(f"Nothing was downloaded: {run_id} was deleted meanwhile.").wait_for(timeout=60_000)
     assert page.errors == []
+
+
+def test_every_press_of_an_export_button_brings_a_file_and_runs_no_script(page, server):
+    """Streamlit empties the queue in which the file waits when the script begins, so a press must not do both."""
+    address, _ = server
+    sent = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(BackMsg.FromString(frame))))
+    start(page, address, "max_tokens=20&seed=4")
+    wait_for_state(page, "finished")
+    page.get_by_role("button", name="Tokens as CSV").wait_for()
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    sent.clear()
+    for name in ("Steps as CSV", "Tokens as CSV", "Run as JSONL", "Replay as HTML", "Steps as CSV"):
+        with page.expect_download():
+            page.get_by_role("button", name=name).click()
+    asked = [message for message in sent if not message.rerun_script.fragment_id]
+    assert [message.WhichOneof("type") for message in asked] == ["backend_operation_request"] * 5
 
 
 LANES = LIVE.replace(".live", ".lanes")

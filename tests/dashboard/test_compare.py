@@ -71,6 +71,7 @@ def test_the_page_compares_the_sidebars_settings_and_another_drafter_with_plain_
     assert any("helps" in text and "model 4" in text for text in words(app))
     assert any("the same text" in text.value for text in app.markdown)
     assert "SIMULATED" in "".join(badge.value for badge in app.markdown)
+    assert any("ONE PROMPT" in caption.value for caption in app.caption) == (comparison.result["prompts"] == 1)
     assert len(app.get("plotly_chart")) == 2
     assert len(app.get("download_button")) == 3
 

@@ -311,6 +311,18 @@ def test_a_probability_has_the_digits_that_it_needs(page, given, words):
     assert page.evaluate(f"probability({given})") == words
 
 
+@pytest.mark.browser
+def test_the_charts_of_a_plain_run_in_a_file_say_that_nothing_was_drafted(opened):
+    spec = RunSpec(prompt="The draft model", drafter="none", max_tokens=20)
+    events = list(build(spec).events())
+    page = opened(html_file(saved(spec, events), events))
+    page.wait_for_selector(".plot svg text")
+    charts = [page.locator(".plot").nth(place).text_content() for place in range(4)]
+    assert "tokens per second" in charts[0]
+    assert charts[1:] == ["Nothing was drafted in this run."] * 3
+    assert page.said == []
+
+
 def test_the_scripts_of_the_file_share_one_scope_without_a_clash():
     script = "\n".join(map(asset, (*SCRIPTS, "svg_plots.js", "file.js")))
     names = re.findall(r"^(?:export default )?(?:async )?(?:function|class|const|let) (\w+)", script, re.MULTILINE)

@@ -40,6 +40,13 @@ def test_no_difference_when_the_interval_holds_1():
     assert verdict([row(1.02, 0.98, 1.1)]).startswith("makes no clear difference: the best is 1.02x (0.98-1.10)")
 
 
+def test_an_interval_that_a_reader_sees_touch_1_makes_no_clear_difference():
+    told = "makes no clear difference: the best is"
+    assert verdict([row(1.14, 1.003, 1.35)]).startswith(f"{told} 1.14x (1.00-1.35)")
+    assert verdict([row(0.9, 0.8, 0.997)]).startswith(f"{told} 0.90x (0.80-1.00)")
+    assert verdict([row(1.14, 1.006, 1.35)]).startswith("helps: 1.14x (1.01-1.35)")
+
+
 def test_one_run_is_not_enough():
     assert verdict([row(1.5, None, None)]).startswith("not sure: 1.50x with ngram at draft length 4, from one run;")
 

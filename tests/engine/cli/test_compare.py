@@ -23,6 +23,16 @@ def test_sentences_then_tables(capsys):
     assert "What if" not in told
 
 
+def test_of_a_single_prompt_it_is_said_what_its_interval_does_not_tell(capsys, tmp_path):
+    words = "ONE PROMPT: an interval tells how far its repeats vary, and nothing of other prompts"
+    file = tmp_path / "prompts.txt"
+    for n_prompts in (1, 2):
+        file.write_text("The draft model\n" * n_prompts)
+        options = ["--max-tokens", "8", "--repeats", "1", "--drafter", "ngram:2", *PRICES]
+        assert main(["compare", "--prompts", str(file), *options]) == 0
+        assert (words in capsys.readouterr().out) == (n_prompts == 1)
+
+
 def test_json_is_one_object_alone(capsys):
     assert main([*SMALL, "--drafter", "ngram:2", "--json"]) == 0
     captured = capsys.readouterr()

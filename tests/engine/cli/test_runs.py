@@ -5,6 +5,7 @@ import io
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_list_is_a_table_with_the_newest_first(capsys):
     assert third.count("n/a") == 3
     assert all(name in first for name in ("a-model-with-a-long-name", "ngram", "exact", " 7 ", "0.500", "finished"))
     assert len({line.index(word) for line, word in ((head, "state"), (third, "interrupted"), (first, "finished"))}) == 1
+
+
+def test_a_speed_is_listed_with_the_backend_that_it_is_of(capsys):
+    started, *events = sample_events()
+    write(RunStore(), [replace(started, backend="numba"), *events], RunSpec(prompt="a prompt"), run_id="abc1")
+    assert main(["runs", "list"]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert row.index("numba") == head.index("backend")
+    with closing(sqlite3.connect(RunStore().path)) as connection, connection:  # as earlier versions kept it
+        connection.execute("UPDATE runs SET record = json_remove(record, '$.backend')")
+    assert main(["runs", "list"]) == 0
+    assert "numba" not in capsys.readouterr().out
 
 
 def test_show_tells_settings_figures_and_text(capsys):

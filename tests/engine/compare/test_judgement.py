@@ -54,6 +54,15 @@ def test_it_hurts_if_the_whole_interval_is_below_one_and_verifying_is_dear():
     )
 
 
+def test_an_interval_that_a_reader_sees_touch_one_is_no_difference():
+    assert judged(row(1.003, 1.14, 1.35)) == (
+        "no difference",
+        "makes no difference that can be told from noise: 1.14x (1.00-1.35)",
+    )
+    assert judged(row(0.8, 0.9, 0.997))[0] == "no difference"
+    assert judged(row(1.006, 1.14, 1.35))[0] == "helps"
+
+
 def test_it_hurts_because_drafting_is_dear():
     _, sentence = judged(row(0.5, 0.6, 0.7, draft_cost_per_step=1.24, verify_cost=1.0, rows_per_call=4.3))
     assert sentence.endswith("drafting 3.3 tokens costs 1.2 target calls a step and only 1.4 tokens come out of each")
