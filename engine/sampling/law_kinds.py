@@ -90,7 +90,7 @@ class Weighted(Dense):
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self.total = float(weights.sum(dtype=np.float64))
+        self.total = float(np.add.reduce(weights, dtype=np.float64))
 
     @property
     def probs(self) -> Array:
@@ -142,7 +142,7 @@ class Sparse:
 
     def prob(self, token: int) -> float:
         """Probability of `token`; 0 for one that is not among the few."""
-        place = int(np.searchsorted(self.tokens, token))
+        place = int(self.tokens.searchsorted(token))
         return float(self.probs[place]) if place < len(self.tokens) and self.tokens[place] == token else 0.0
 
     def draw(self, uniform: float) -> int:
@@ -164,15 +164,15 @@ def _place(weights: Weights, uniform: float) -> int:
     if len(weights) % BLOCK:
         sums = np.add.reduceat(weights, np.arange(0, len(weights), BLOCK), dtype=np.float64)
     else:
-        sums = weights.reshape(-1, BLOCK).sum(axis=1)  # faster
-    ends = np.cumsum(sums, dtype=np.float64)  # of each block of ids
+        sums = np.add.reduce(weights.reshape(-1, BLOCK), axis=1)  # faster
+    ends = sums.cumsum(dtype=np.float64)  # of each block of ids
     aim = uniform * ends[-1]
-    block = int(np.searchsorted(ends, aim, side="right"))
+    block = int(ends.searchsorted(aim, side="right"))
     if block == len(ends):  # uniform * total was rounded up to the total
         return int(np.flatnonzero(weights)[-1])
     inside = weights[block * BLOCK : (block + 1) * BLOCK]
     before = ends[block - 1] if block else 0.0
-    place = int(np.searchsorted(np.cumsum(inside, dtype=np.float64), aim - before, side="right"))
+    place = int(inside.cumsum(dtype=np.float64).searchsorted(aim - before, side="right"))
     if place == len(inside):  # the block's sum was rounded up
         place = int(np.flatnonzero(inside)[-1])
     return block * BLOCK + place

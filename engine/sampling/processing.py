@@ -105,10 +105,11 @@ def _weights(
     if sampling.arithmetic == "integer":
         return integer.exponentials(scores, sampling.temperature)
     highest = float(scores.max()) if best is None else best
-    with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
-        if not 0 <= highest <= WITHOUT_SHIFT * sampling.temperature:
-            scores = scores - scores.dtype.type(highest)
-        if sampling.temperature != 1:
+    shifted = not 0 <= highest <= WITHOUT_SHIFT * sampling.temperature
+    if shifted or sampling.temperature != 1:
+        with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
+            if shifted:
+                scores = scores - scores.dtype.type(highest)
             scores = scores / sampling.temperature
     weights: NDArray[np.floating] = np.exp(scores)
     return weights
