@@ -102,7 +102,7 @@ def attend_each(queries: Array, keys: Array, values: Array, ends: range) -> Arra
     ----------
     queries : array, shape (n, n_heads, head_dim)
     keys, values : array, shape (n_kv_heads, room, head_dim)
-        All that the cache has room for; finite also behind the last token.
+        All that the cache has room for.
     ends : range
         For each row, the number of tokens that it sees.
 
@@ -126,6 +126,12 @@ def attend_each(queries: Array, keys: Array, values: Array, ends: range) -> Arra
         np.exp(scores, out=scores)  # (rows, n_kv_heads, group, 1, seen)
         gathered = np.matmul(scores, values[:, None, :seen])
         gathered /= scores.sum(axis=-1, keepdims=True)
+        if not np.isfinite(gathered).all():  # 0 times what is not finite is not 0, and may stand behind a row
+            own = [
+                attend(queries[row : row + 1], keys[:, : ends[row]], values[:, : ends[row]])
+                for row in range(first, stop)
+            ]
+            gathered = np.concatenate(own)
         pieces.append(gathered.reshape(stop - first, -1))
         first = stop
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

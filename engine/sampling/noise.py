@@ -92,4 +92,4 @@ class Noise:
         return law.draw(self.uniform(position, purpose, place))
 
     def _counter(self, position: int, purpose: int, place: int) -> tuple[int, int, int]:
-        return int(position), purpose, int(self.in_step(position, purpose) + place * PLACES)
+        return int(position), int(purpose), int(self.in_step(position, purpose) + place * PLACES)

@@ -105,12 +105,9 @@ def _weights(
     if sampling.arithmetic == "integer":
         return integer.exponentials(scores, sampling.temperature)
     highest = float(scores.max()) if best is None else best
-    shifted = not 0 <= highest <= WITHOUT_SHIFT * sampling.temperature
-    if shifted or sampling.temperature != 1:
+    if sampling.temperature != 1 or not 0 <= highest <= WITHOUT_SHIFT:
         with np.errstate(over="ignore"):  # a score too far below the best becomes -inf, and its probability 0
-            if shifted:
-                scores = scores - scores.dtype.type(highest)
-            scores = scores / sampling.temperature
+            scores = (scores - scores.dtype.type(highest)) / sampling.temperature
     weights: NDArray[np.floating] = np.exp(scores)
     return weights
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.sampling import Peaks, Rows, Sampling
+from engine.sampling import FoundPeaks, Peaks, Rows, Sampling
 
 
 @pytest.mark.parametrize("n_tokens", [1, 2, 255, 256, 257, 1024])
@@ -36,3 +36,10 @@ def test_margins_are_the_same_with_peaks_and_without() -> None:
         for token in (0, 77, known.law(index).token, 511):
             assert known.margin(index, token) == found.margin(index, token)
     assert Rows(np.array([[0.0, -np.inf]]), sampling).margin(0, 0) is None  # no other is possible
+
+
+def test_peaks_that_a_model_has_found_are_used_as_they_are() -> None:
+    logits = np.array([[0.5, 2.0, 1.5], [3.0, 3.0, -1.0]])
+    rows = Rows(logits, Sampling(temperature=0), peaks=FoundPeaks(logits, [1, 0], [2.0, 3.0], [1.5, 3.0]))
+    assert [rows.law(index).token for index in range(2)] == [1, 0]
+    assert [rows.margin(0, 1), rows.margin(0, 0), rows.margin(1, 0), rows.margin(1, 2)] == [0.5, -1.5, 0.0, -4.0]

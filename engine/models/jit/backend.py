@@ -201,8 +201,8 @@ class JitTransformer(CachedTransformer):
         if kept:
             shown[FINAL] = memory.normed[:n_rows].copy()
         rows = np.ascontiguousarray(logits[:, : self.vocab_size])
-        if np.isfinite(best_logits[:, 0]).all():
-            self._peaks = FoundPeaks(rows, best_tokens.tolist(), *best_logits.T.tolist())
+        known = 0 < len(rows) <= MOST_NODES + 1 and np.isfinite(best_logits[:, 0]).all()
+        self._peaks = FoundPeaks(rows, best_tokens.tolist(), *best_logits.T.tolist()) if known else None
         return rows, shown
 
     def _stages(self, n_rows: int, n_layers: int, first_asked: int) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ __all__ = ["find_peaks", "peaks_of_row"]
 
 Array = NDArray[np.float32]
 
-BLOCK = 256  # logits that are looked at in one go
+RUN = 256  # logits that are looked at in one go
 N_VALUES = columns("n_values")[0]
 
 
@@ -36,8 +36,8 @@ def find_peaks(row: Array, two: Array) -> int:
     """
     best, second, none = np.float32(-np.inf), np.float32(-np.inf), np.float32(0)
     best_block = 0
-    for block in range(0, len(row), BLOCK):
-        some = row[block : block + BLOCK]
+    for block in range(0, len(row), RUN):
+        some = row[block : block + RUN]
         none += nothing(some)
         of_block = highest(some)
         if of_block > best:
@@ -47,7 +47,7 @@ def find_peaks(row: Array, two: Array) -> int:
     found = best_block
     while row[found] != best and found < len(row) - 1:
         found += 1
-    for place in range(best_block, min(best_block + BLOCK, len(row))):
+    for place in range(best_block, min(best_block + RUN, len(row))):
         if place != found:
             second = max(second, row[place])
     two[0], two[1] = best + none, second

@@ -50,6 +50,20 @@ def test_each_row_is_that_of_a_plain_softmax_and_the_same_alone(room: int, past:
     assert np.array_equal(together, attend_each(queries, keys, values, ends))
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_spoils_no_row_before_it(bad: float) -> None:
+    cache = filled(100)
+    keys, values = cache.keys[0], cache.values[0]
+    queries = np.random.default_rng(8).normal(size=(4, N_HEADS, HEAD_DIM)).astype(np.float32)
+    ends = range(62, 66)
+    expected = softmax_of_each(queries, keys, values, ends)
+    keys[:, 63] = values[:, 63] = bad
+    with np.errstate(invalid="ignore"):
+        found = attend_each(queries, keys, values, ends)
+    np.testing.assert_allclose(found[:2], expected[:2], atol=1e-5)
+    assert not np.isfinite(found[2:]).any()
+
+
 def test_a_cache_and_a_block_begin_at_a_line_of_the_processors_cache_and_keep_what_they_hold() -> None:
     cache = filled(8)
     before = cache.keys.copy()
