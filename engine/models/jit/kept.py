@@ -22,7 +22,7 @@ import numba
 from llvmlite import binding
 from numba import config
 
-from engine.errors import BackendError
+from engine.errors import BackendError, SettingError
 from engine.folders import cache_folder
 from engine.models.locks import file_lock
 
@@ -41,11 +41,14 @@ def folder_of_code(sources: Path) -> Path:
     Raises
     ------
     BackendError
-        If nothing can be written there.
-    SettingError
-        If the cache folder cannot be made.
+        If it cannot be made, or nothing can be written there.
     """
-    folder = Path(config.CACHE_DIR or cache_folder() / "numba") / _version(sources)
+    try:
+        folder = Path(config.CACHE_DIR or cache_folder() / "numba") / _version(sources)
+    except SettingError as failure:
+        raise BackendError(
+            f"the backend numba cannot keep its compiled code: {failure}, or use --backend numpy"
+        ) from failure
     try:
         folder.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=folder).close()  # only whether it can be made
