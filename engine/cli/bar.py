@@ -54,30 +54,41 @@ def progress_bar(what: str, **settings: Any) -> Iterator[Progress]:
 def loading_bar() -> Iterator[LoadProgress]:
     """Gives the callback that moves a bar for each thing that is done while a model is loaded, or writes a line of it.
 
-    What is over in a moment has neither.
+    What is over in a moment has neither. A bar ends as soon as its thing is done, so that what comes after the loading
+    stands below it; the same thing done again, as for a second model, has a bar of its own.
     """
-    from tqdm import tqdm
-
     if not sys.stderr.isatty():
         yield loading_lines()
         return
+    from tqdm import tqdm
+
     with ExitStack() as stack:
         bar: Any = None
 
         def told(doing: str, done: int, total: int) -> None:
             nonlocal bar
-            if bar is None or bar.desc != doing:
+            over = 0 < total == done
+            if bar is None or (bar.desc, bar.total) != (doing, total or None) or done < bar.n:
                 stack.close()
+                bar = None
+                if over:  # its end alone, or once more: whoever waits for another's loading is told of it again
+                    return
                 form = BAR if total else BAR_WITHOUT_END
                 bar = tqdm(desc=doing, total=total or None, bar_format=form, miniters=0, delay=SHORT_SECONDS)
                 stack.enter_context(bar)
             bar.update(done - bar.n)
+            if over:
+                stack.close()
+                bar = None
 
         yield told
 
 
 def loading_lines(clock: Clock = time.monotonic) -> LoadProgress:
-    """A callback that writes one line of each thing that is done, as soon as it takes longer than a moment."""
+    """A callback that writes one line of each thing that is done, as soon as it takes longer than a moment.
+
+    The same thing done again, as for a second model, has a line of its own.
+    """
     begun: dict[str, float] = {}
     written: set[str] = set()
 
@@ -87,6 +98,9 @@ def loading_lines(clock: Clock = time.monotonic) -> LoadProgress:
             written.add(doing)
             with suppress(OSError):  # nobody reads it: no reason not to load
                 print(doing, file=sys.stderr, flush=True)
+        if 0 < total == done:
+            del begun[doing]
+            written.discard(doing)
 
     return told
 
@@ -94,11 +108,11 @@ def loading_lines(clock: Clock = time.monotonic) -> LoadProgress:
 @contextmanager
 def runs_bar() -> Iterator[RunsProgress]:
     """Gives the callback that moves a bar of runs done, of all that there are, or writes lines of them."""
-    from tqdm import tqdm
-
     if not sys.stderr.isatty():
         yield progress_lines()
         return
+    from tqdm import tqdm
+
     with tqdm(unit="run", disable=None) as bar:
 
         def told(doing: str, done: int, total: int) -> None:

@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from engine.errors import BackendError
+from engine.errors import BackendError, SettingError
 from engine.folders import cache_folder
 from engine.models.architecture import Architecture
 from engine.models.base import LoadProgress
@@ -43,7 +43,7 @@ def graph_folder(file: GGUFFile, architecture: Architecture, progress: LoadProgr
     ModelFileError
         If a tensor of the file is missing, wrong or left over.
     BackendError
-        If the cache folder cannot be written.
+        If the cache folder cannot be made or written.
     """
     import onnxruntime
 
@@ -59,6 +59,10 @@ def graph_folder(file: GGUFFile, architecture: Architecture, progress: LoadProgr
                 _build(folder, file, architecture, progress or _untold)
                 _remove_others(folder, digest[:32])
         return folder
+    except SettingError as failure:
+        raise BackendError(
+            f"the compiled form of {file.path} cannot be kept: {failure}, or use --backend numpy"
+        ) from failure
     except OSError as failure:
         raise BackendError(
             f"the compiled form of {file.path} cannot be kept in the cache folder: {failure}; "

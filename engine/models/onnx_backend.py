@@ -69,9 +69,9 @@ class OnnxTransformer(CachedTransformer):
         so it does where a context has no room for a whole tree behind it, or is one token: with nothing cached before
         them, `GroupQueryAttention` takes the rows for a prompt, and heeds neither positions nor mask.
         """
-        check_tree(self.name, tokens, parents)
         no_room = len(context) + len(tokens) >= self.context_length
         if self.exact_rows or no_room or len(context) == 1:
+            check_tree(self.name, tokens, parents)
             return rows_by_branch(self, context, tokens, parents)
         return super().tree_logits(context, tokens, parents)
 

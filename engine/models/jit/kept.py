@@ -5,14 +5,20 @@ numba believes what it finds: a file that a power cut has emptied ends in one of
 every file that a start reads is noted beside them, and what is not as it was noted is thrown away
 before numba sees it. What makes numba compile although files are there is part of the folder's name
 (other sources or newer ones, other versions, another processor), so that it reads no files but these.
+Nobody asks again for the folders of what has been replaced; they go when a new one is made, and nobody has used
+them for a long time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -22,13 +28,16 @@ import numba
 from llvmlite import binding
 from numba import config
 
-from engine.errors import BackendError
+from engine.errors import BackendError, SettingError
 from engine.folders import cache_folder
 from engine.models.locks import file_lock
 
 __all__ = ["cannot_keep", "checked", "folder_of_code"]
 
 SUMS = "sums.txt"
+LOCK = "lock"
+KEPT_DAYS = 90
+"""How long what nobody uses is kept."""
 CALLED = ("program.run-*", "program.assist-*")  # from Python; what they call is in their files, too
 ENDINGS = (".nbi", ".nbc")  # an index, and machine code
 
@@ -36,21 +45,30 @@ ENDINGS = (".nbi", ".nbc")  # an index, and machine code
 def folder_of_code(sources: Path) -> Path:
     """The folder for what is compiled of the modules in `sources`, made if it is missing.
 
-    It lies in the cache folder, or where NUMBA_CACHE_DIR says.
+    It lies in the cache folder, or where NUMBA_CACHE_DIR says. Where it is new, those beside it go that have not been
+    asked for in the last `KEPT_DAYS` days.
 
     Raises
     ------
     BackendError
-        If nothing can be written there.
-    SettingError
-        If the cache folder cannot be made.
+        If it cannot be made, or nothing can be written there.
     """
-    folder = Path(config.CACHE_DIR or cache_folder() / "numba") / _version(sources)
     try:
+        folder = Path(config.CACHE_DIR or cache_folder() / "numba") / _version(sources)
+    except SettingError as failure:
+        raise BackendError(
+            f"the backend numba cannot keep its compiled code: {failure}, or use --backend numpy"
+        ) from failure
+    try:
+        new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=folder).close()  # only whether it can be made
+        os.utime(folder)
     except OSError as failure:
         raise cannot_keep(folder, failure) from failure
+    if new:
+        with suppress(OSError):  # it may be writable, and its list not readable
+            _remove_unused(folder.parent)
     return folder
 
 
@@ -77,7 +95,7 @@ def checked(folder: Path, *called: Any, waiting: Callable[[], None] = lambda: No
         If the folder cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)  # it may have been deleted since this process began
-    with file_lock(folder / "lock", waiting):
+    with file_lock(folder / LOCK, waiting):
         if called and all(function.signatures for function in called):
             yield
             return
@@ -90,6 +108,25 @@ def checked(folder: Path, *called: Any, waiting: Callable[[], None] = lambda: No
         found = _sums(folder)
         if found != noted:
             (folder / SUMS).write_bytes(found)
+
+
+def _remove_unused(parent: Path) -> None:
+    """Delete the folders of compiled code in `parent` that nobody uses any more; one that cannot be deleted stays."""
+    for folder in list(parent.iterdir()):
+        with suppress(OSError):
+            if _is_unused(folder):
+                with file_lock(folder / LOCK, waiting=_leave):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_unused(folder: Path) -> bool:
+    """Whether it is one of ours (others may keep theirs where NUMBA_CACHE_DIR says), last used long ago."""
+    ours = re.fullmatch("[0-9a-f]{16}", folder.name) and (folder / LOCK).is_file()
+    return bool(ours) and time.time() - folder.stat().st_mtime > KEPT_DAYS * 24 * 3600
+
+
+def _leave() -> None:
+    raise BlockingIOError("another process is using it")
 
 
 def _noted(folder: Path) -> bytes:

@@ -226,6 +226,38 @@ def test_auto_falls_back_where_the_cache_folder_cannot_be_written(path: Path, wi
         catalog.load(path, backend="ort")
 
 
+def test_auto_ends_at_numpy_where_the_cache_folder_cannot_be_made(path: Path, tmp_path: Path) -> None:
+    """In a process of its own: the folder of numba's code is made where numba is imported."""
+    home = tmp_path / "file"
+    home.write_text("not a folder")
+    code = (
+        "import sys; from engine.errors import BackendError; from engine.models import catalog\n"
+        "loaded = catalog.load(sys.argv[1])\n"
+        "print(type(loaded.model).__name__, loaded.note, sep='\\n')\n"
+        "for backend in sys.argv[2:]:\n"
+        "    try: catalog.load(sys.argv[1], backend=backend)\n"
+        "    except BackendError as failure: print(failure)"
+    )
+    installed = [backend for backend in ("numba", "ort") if backends.can_run(backend)]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(path), *installed],
+        env={name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+        | {"DRAFTSCOPE_HOME": str(home)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=True,
+    )
+    words = {
+        "numba": "the backend numba cannot keep its compiled code: ",
+        "ort": f"the compiled form of {path} cannot be kept: ",
+    }
+    reason = f"cannot make the cache folder {home / 'cache'}: Not a directory; set DRAFTSCOPE_HOME to a folder"
+    advice = " that you may write to, or use --backend numpy"
+    told = [f"{words[backend]}{reason}{advice}" for backend in installed]
+    assert ended.stdout.splitlines() == ["Transformer", f"numpy runs tiny: {'; '.join(told)}", *told]
+
+
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(SettingError, match="choose auto, numba, ort, numpy"):
         catalog.load("markov", backend="cuda")

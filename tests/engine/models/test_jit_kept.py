@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from numba.core import event
 import tests.engine.models.jit_backend  # noqa: F401
 from engine.errors import BackendError
 from engine.models.jit import CODE, kept
-from engine.models.jit.kept import checked, folder_of_code
+from engine.models.jit.kept import KEPT_DAYS, LOCK, checked, folder_of_code
+from engine.models.locks import file_lock
 
 SOURCE = """
 from numba import njit
@@ -202,6 +205,59 @@ def test_the_folder_is_another_for_other_sources_and_another_processor(
     folders.append(folder_of_code(source.parent))
     assert len(set(folders)) == 3
     assert all(folder.is_dir() and folder.parent == tmp_path / "kept" for folder in folders)
+
+
+def test_a_new_folder_takes_the_place_of_those_that_nobody_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kept"))
+    source = tmp_path / "sources" / "one.py"
+    source.parent.mkdir()
+
+    def asked_for(number: int) -> Path:
+        source.write_text(f"a = {number}")
+        os.utime(source, (number, number))
+        return folder_of_code(source.parent)
+
+    def age(folder: Path, days: float) -> None:
+        at = time.time() - days * 24 * 3600
+        os.utime(folder, (at, at))
+
+    unused, used_again, recent, in_use = kept_folders = [asked_for(number) for number in range(4)]
+    others = [tmp_path / "kept" / name for name in ("jit_" + "0" * 40, "0" * 15, "g" * 16, "0" * 16)]
+    for folder in (*kept_folders, *others):
+        (folder / "jit_0").mkdir(parents=True)
+        (folder / "jit_0" / "program.run-1.nbc").write_bytes(b"code")
+        if folder != others[-1]:  # a name like ours, and without our lock
+            (folder / LOCK).touch()
+        age(folder, KEPT_DAYS - 1 if folder == recent else KEPT_DAYS + 1)
+    assert asked_for(1) == used_again
+    assert all(folder.is_dir() for folder in kept_folders)  # nothing goes where the folder is there already
+    with file_lock(in_use / LOCK):
+        new = asked_for(4)
+    left = {folder for folder in (tmp_path / "kept").iterdir() if (folder / "jit_0").is_dir()}
+    assert left == {used_again, recent, in_use, *others}
+    assert new.is_dir()
+    assert not (unused / "jit_0").exists()
+    asked_for(5)
+    assert not (in_use / "jit_0").exists()
+
+
+def test_a_folder_that_cannot_be_deleted_keeps_nobody_from_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    old = tmp_path / ("0" * 16)
+    old.mkdir()
+    (old / LOCK).touch()
+    os.utime(old, (0, 0))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(kept, "file_lock", refuse)
+    assert folder_of_code(tmp_path).is_dir()
+    assert old.is_dir()
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
