@@ -68,7 +68,7 @@ class LiveRun:
         self.log = EventLog()
         self.saved = False
         self.save_error = ""
-        self.note = ""  # why another backend runs the target than was to be expected
+        self.notes: tuple[str, ...] = ()  # why other backends run its models than was to be expected
         self._pace = Pace(steps_per_second)
         self._changed = Condition()
         self._paused = paused
@@ -142,7 +142,7 @@ class LiveRun:
 
     def _decode(self) -> None:
         built = build(self.spec, self.log.load)
-        self.note = built.loaded.note
+        self.notes = built.notes
         simulated = built.loaded.clock is not None
         self.log.state = "prefill"
         recorder = metrics.recorder()

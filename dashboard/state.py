@@ -31,7 +31,7 @@ __all__ = [
     "close_link",
     "current_comparison",
     "current_run",
-    "failed_exports",
+    "export_troubles",
     "fetching",
     "fill",
     "forget_deleted",
@@ -206,9 +206,9 @@ def take_notice() -> str:
     return str(st.session_state.pop("notice", ""))
 
 
-def failed_exports() -> list[str]:
+def export_troubles() -> list[str]:
     """Why nothing was downloaded: filled by the threads in which Streamlit builds files, so they are given the list."""
-    troubles: list[str] = st.session_state.setdefault("failed_exports", [])
+    troubles: list[str] = st.session_state.setdefault("export_troubles", [])
     return troubles
 
 

@@ -72,8 +72,9 @@ def _backend() -> dict[str, Any]:
             list(BACKENDS),
             key="backend",
             **BOUND,
-            help="What runs the model: numba (4 or 8 bits, needs AVX2, compiles for 20 seconds the first time) and ort "
-            "(ONNX Runtime, 8 bits) are fast, numpy (32 bits) is the reference. auto takes the first that can run it.",
+            help="What runs the model: numba (4 or 8 bits, needs AVX2, compiles for about half a minute the first "
+            "time) and ort (ONNX Runtime, 8 bits) are fast, numpy (32 bits) is the reference. auto takes the first "
+            "that can run it.",
         )
         exact_rows = st.toggle(
             "Exact rows",

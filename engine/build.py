@@ -30,7 +30,10 @@ __all__ = ["BuiltRun", "build", "check"]
 
 @dataclass(frozen=True, slots=True)
 class BuiltRun:
-    """A spec with its parts made and its prompt encoded, ready to decode once."""
+    """A spec with its parts made and its prompt encoded, ready to decode once.
+
+    `notes` say why other backends run its target and its draft model than one would expect; empty if none does.
+    """
 
     spec: RunSpec
     loaded: LoadedModel
@@ -39,6 +42,7 @@ class BuiltRun:
     lengths: LengthPolicy
     sampling: Sampling
     prompt: tuple[int, ...]
+    notes: tuple[str, ...] = ()
 
     def events(self, cancelled: Cancelled = never) -> Iterator[Event]:
         """Decode; see `engine.decode.decode`."""
@@ -99,10 +103,11 @@ def build(
     loaded = loaded or load(spec, spec.target, progress)
     tokenizer = loaded.tokenizer
     prompt = tokenizer.chat(spec.prompt) if spec.chat and tokenizer.has_chat_template else tokenizer.encode(spec.prompt)
-    drafter = make_drafter(spec, loaded, progress, outputs)
+    notes = [loaded.note]
+    drafter = make_drafter(spec, loaded, progress, outputs, notes.append)
     lengths = POLICIES[spec.length_policy](spec)
     sampling = replace(spec.sampling, prompt_length=len(prompt))
-    return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt))
+    return BuiltRun(spec, loaded, drafter, rule, lengths, sampling, tuple(prompt), tuple(filter(None, notes)))
 
 
 def check(spec: RunSpec) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engine.acceptance.naive import NO_LOGITS, NaiveThreshold
 from engine.acceptance.tree import children_of
 from engine.drafters import Drafter, ModelDrafter, NoDraft, PromptLookup, SuffixDecoding, TokenRecycling, TreeDrafter
@@ -78,8 +80,9 @@ def make_drafter(
     loaded: LoadedModel,
     progress: LoadProgress | None = None,
     outputs: EarlierOutputs | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Drafter:
-    """The drafter that a checked spec names, for a target that is loaded.
+    """The drafter that a checked spec names, for a target that is loaded; `tell` takes the note of a draft model.
 
     Raises
     ------
@@ -104,7 +107,7 @@ def make_drafter(
             return eagle_and_suffix(spec.target, loaded.model, name, _suffix(spec, outputs))
     if kind == "eagle" or (not name and loaded.partner is None and has_shipped_head(spec.target)):
         return eagle(spec.target, loaded.model, name)
-    return _drafting(spec, _draft_model(spec, loaded, name, progress), loaded.model.vocab_size)
+    return _drafting(spec, _draft_model(spec, loaded, name, progress, tell), loaded.model.vocab_size)
 
 
 def _drafting(spec: RunSpec, model: Model, vocab_size: int) -> ModelDrafter | TreeDrafter:
@@ -147,7 +150,13 @@ def _early_exit(spec: RunSpec, model: Model) -> EarlyExit:
     return EarlyExit(model, spec.exit_layer)
 
 
-def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: LoadProgress | None) -> Model:
+def _draft_model(
+    spec: RunSpec,
+    loaded: LoadedModel,
+    name: str,
+    progress: LoadProgress | None,
+    tell: Callable[[str], object] | None,
+) -> Model:
     if not name:
         if loaded.partner is None:
             raise SettingError(
@@ -158,6 +167,8 @@ def _draft_model(spec: RunSpec, loaded: LoadedModel, name: str, progress: LoadPr
     if name == spec.target:
         return loaded.model.fork()
     draft = load(spec, name, progress)
+    if tell:
+        tell(draft.note)
     try:
         check_vocabulary(loaded.tokenizer, draft.tokenizer)
     except VocabularyError:

@@ -39,7 +39,8 @@ class Charts {
     this.course = new Course();
     this.figures = null;
     this.simulated = false;
-    this.ended = false;
+    this.ended = false; // whether all of the run has arrived, whatever state of it is shown
+    this.over = false; // whether the state that is shown is its end
     this.draw();
   }
 

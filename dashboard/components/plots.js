@@ -66,7 +66,7 @@ function curve(name, color, dash, x, y, hovertemplate) {
   return {name, x, y, hovertemplate, mode: x.length > 1 ? 'lines' : 'lines+markers', line: {color, dash, width: 2}};
 }
 
-// What a chart without anything to show says: what will stand there, and of a run that has ended, why nothing does.
+// What a chart without anything to show says: what will stand there, and at the end of a run, why nothing does.
 const NOTHING_YET = {
   throughput: 'Once tokens arrive:<br>how many of them in a second',
   acceptance: 'Once something is drafted:<br>the share of it that is kept, over time',
@@ -80,7 +80,7 @@ const NOTHING_DRAFTED = 'Nothing was drafted in this run.';
 function plotOf(name, shown) {
   const {traces, layout} = PLOTS[name](shown);
   if (traces.some(({y}) => y.some((value) => value !== null && value !== undefined))) return {traces, layout};
-  const text = shown.ended ? NOTHING_AT_ALL[name] ?? NOTHING_DRAFTED : NOTHING_YET[name];
+  const text = shown.over ? NOTHING_AT_ALL[name] ?? NOTHING_DRAFTED : NOTHING_YET[name];
   const {xaxis, yaxis} = layout;
   const words = {text, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5, showarrow: false, font: xaxis.title.font};
   return {

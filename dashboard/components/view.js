@@ -186,12 +186,15 @@ class View {
   }
 
   drawCharts(figures) {
-    const state = `${this.run} ${this.shown} ${this.player.replaying} ${Boolean(figures)}`;
-    if (this.drawn === state) return; // an answer without entries changes no chart
+    const {complete, latest} = this.feed;
+    const {replaying} = this.player;
+    const state = `${this.run} ${this.shown} ${complete} ${replaying} ${Boolean(figures)}`;
+    if (this.drawn === state) return; // an answer without entries that is not the last changes no chart
     this.drawn = state;
     this.charts.figures = figures;
-    this.charts.simulated = this.feed.latest.simulated;
-    this.charts.ended = this.feed.complete;
+    this.charts.simulated = latest.simulated;
+    this.charts.ended = complete;
+    this.charts.over = latest.state === 'finished' && !replaying;
     this.charts.draw();
   }
 

@@ -32,7 +32,7 @@ def page() -> None:
         if message := state.take_notice() or chosen.trouble:
             error_box(message)
         forget_failed_exports()
-        _what_comes_by_itself()
+        _what_comes_by_itself(run)
     finished = run is not None and run.finished
     result = live_view(
         run.id if run else None,
@@ -43,8 +43,6 @@ def page() -> None:
     )
     if result.done and not finished:
         st.rerun()
-    if run and run.note:
-        warning_box(f"{run.note}.", ":material/swap_horiz:")
     if run and finished:
         if run.saved:
             run_exports(run.id, key="run")
@@ -54,9 +52,11 @@ def page() -> None:
 
 
 @st.fragment(run_every=LOOK_SECONDS)
-def _what_comes_by_itself() -> None:
+def _what_comes_by_itself(run: LiveRun | None) -> None:
     """One fragment, for two that end together may take a built file away before the browser has fetched it."""
     measurement_box()
+    for note in run.notes if run else ():
+        warning_box(f"{note}.", ":material/swap_horiz:")
     failed_exports()
 
 

@@ -111,19 +111,19 @@ def _for_excel(key: str) -> bool:
 
 def failed_exports() -> None:
     """Why nothing was downloaded; part of a fragment that looks by itself."""
-    for trouble in state.failed_exports():
+    for trouble in state.export_troubles():
         error_box(trouble)
 
 
 def forget_failed_exports() -> None:
     """Begin anew, when the page is drawn for another reason."""
-    state.failed_exports().clear()
+    state.export_troubles().clear()
 
 
 def _button(
     label: str, content: Callable[[], bytes], name: str, run_ids: Sequence[str], *, key: str, words: str
 ) -> None:
-    troubles = state.failed_exports()
+    troubles = state.export_troubles()
 
     def build() -> bytes:
         try:

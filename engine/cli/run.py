@@ -152,8 +152,8 @@ def _run(arguments: argparse.Namespace) -> int:
 def _decode(arguments: argparse.Namespace, spec: RunSpec, metrics: MetricsPort | None) -> int:
     with loading_bar() as progress:
         built = build(spec, progress)
-    if built.loaded.note:
-        print(f"note: {built.loaded.note}", file=sys.stderr)
+    for note in built.notes:
+        print(f"note: {note}", file=sys.stderr)
     out = sys.stderr if arguments.csv == "-" else sys.stdout
     screen = None if arguments.json else screen_for(out, built.loaded.tokenizer, spec.stop)
     report = Report()

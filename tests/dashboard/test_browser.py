@@ -7,7 +7,10 @@ import pytest
 from dashboard.components.live import SCRIPTS, asset
 from dashboard.event_log import EventLog
 from engine import RunSpec, RunStore, Step, build
+from engine.models.backends import can_run
 from tests.dashboard.browser import LIVE, TOKENS, kept, served, start, tokens_of, wait_for_state
+from tests.engine.models.tiny_files import Tiny
+from tests.engine.models.tiny_files import write as write_model
 
 pytestmark = pytest.mark.browser
 
@@ -209,6 +212,22 @@ def test_a_bad_target_ends_in_a_clear_box(page, server):
     start(page, address, "target=missing.gguf")
     wait_for_state(page, "finished")
     assert "missing.gguf" in page.locator("[data-testid=stBidiComponentIsolated]").get_by_role("alert").inner_text()
+
+
+@pytest.mark.skipif(not can_run("numba"), reason="numba does not run here")
+def test_why_another_backend_runs_the_model_is_told_while_it_runs(page, tmp_path, monkeypatch):
+    model = write_model(tmp_path / "tiny.gguf", Tiny(head_dim=16, n_rope_dims=16, context_length=1000))
+    (tmp_path / "file").write_text("no folder to keep code in")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    with served(tmp_path / "home") as address:
+        start(page, address, f"target={model}&drafter=none&max_tokens=500&paced=true&pace=1&seed=4")
+        box = page.get_by_role("alert").filter(has_text="runs tiny: the backend numba cannot keep its compiled code")
+        box.wait_for(timeout=60_000)
+        assert page.evaluate(f"() => {LIVE}.dataset.state") == "running"
+        page.get_by_role("button", name="Stop", exact=True).click()
+        wait_for_state(page, "finished")
+        box.wait_for()
+        assert box.count() == 1
 
 
 @pytest.mark.parametrize("width", [390, 1300])

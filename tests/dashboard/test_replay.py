@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from dashboard.event_log import EventLog
 from engine import RunSpec, RunStore, Step, Tally, build
 from tests.dashboard.browser import LIVE, TOKENS, start, tokens_of, wait_for_state
 from tests.engine.models.tiny_files import Tiny
@@ -115,6 +116,54 @@ def test_the_figures_of_every_step_are_the_engines(page, server):
                 word.endswith("%") and abs(float(word[:-1]) - 100 * figures.acceptance_rate) < 0.0501 for word in words
             )
             assert f"{figures.target_calls_saved}" in words
+
+
+WORDS = f"() => [...{LIVE}.querySelectorAll('.plot')].map((plot) => plot.textContent)"
+YET = "Once something is drafted:"
+
+
+def test_charts_of_the_beginning_say_what_comes_and_not_that_nothing_did(page, server):
+    """No token is shown before the first step, and none that was drafted."""
+    address, home = server
+    spec = RunSpec(prompt="The draft", max_tokens=40, seed=3)
+    open_run(page, address, keep(home, spec, list(build(spec).events())), 8)
+    begins = f"(words) => ({WORDS})().every((text, place) => text.startsWith(words[place]))"
+    drawn = f"() => [...{LIVE}.querySelectorAll('.plot')].every((plot) => plot.querySelector('.xtick'))"
+    page.wait_for_function(drawn)
+    scrub(page, 0)
+    page.wait_for_function(begins, arg=["Once tokens arrive:", YET, YET, YET], timeout=10_000)
+    page.get_by_role("button", name="To the end").click()
+    page.wait_for_function(drawn)
+    assert page.errors == []
+
+
+def test_charts_whose_figures_are_on_their_way_do_not_say_that_nothing_was_drafted(page, server):
+    address, home = server
+    spec = RunSpec(prompt="The draft", max_tokens=40, seed=3)
+    page.route("**/figures?*", lambda route: None)  # no answer comes
+    open_run(page, address, keep(home, spec, list(build(spec).events())), 8)
+    page.wait_for_function(f"() => ({WORDS})().every(Boolean)")
+    assert all(words.startswith(YET) for words in page.evaluate(WORDS)[2:])
+
+
+def test_a_plain_run_whose_end_comes_alone_says_that_nothing_was_drafted(page, server):
+    """Not that something will be; of the states before its end the charts do not know."""
+    address, home = server
+    spec = RunSpec(prompt="The draft", max_tokens=40, seed=3, drafter="none")
+    events = list(build(spec).events())
+    log = EventLog()
+    for event in events[:-1]:
+        log.add(event)
+    log.state = "running"
+    page.route(
+        "**/draftscope/runs/*/events*",
+        lambda route: route.fulfill(body=log.since(int(re.search(r"from=(\d+)", route.request.url)[1]))),
+    )
+    page.goto(f"{address}/history?run={keep(home, spec, events)}")
+    say = f"(said) => {LIVE} && ({WORDS})().slice(1).every((words) => words.startsWith(said))"
+    page.wait_for_function(say, arg=YET)
+    log.add(events[-1])
+    page.wait_for_function(say, arg="Nothing was drafted in this run.")
 
 
 def test_the_keyboard_steers(page, server):

@@ -140,10 +140,10 @@ def test_a_store_that_fails_does_not_end_the_run(registry, monkeypatch, tmp_path
 def test_a_note_of_the_backend_is_kept_for_the_page(registry):
     run = registry.start(replace(SHORT, backend="numpy"), "tab")
     run.join(10)
-    assert run.note == "the backend numpy runs GGUF files alone: it does nothing for markov"
+    assert run.notes == ("the backend numpy runs GGUF files alone: it does nothing for markov",)
     run = registry.start(SHORT, "tab")
     run.join(10)
-    assert run.note == ""
+    assert run.notes == ()
 
 
 def test_pausing_changes_no_figure(registry):

@@ -200,6 +200,22 @@ def test_the_memory_that_numba_needs_is_counted_by_kind(tmp_path: Path, monkeypa
             load_gguf(path, backend="numba")
 
 
+def test_a_run_tells_the_notes_of_its_target_and_of_its_draft_model(
+    path: Path, tmp_path: Path, without_numba: None
+) -> None:
+    narrow = write(tmp_path / "narrow.gguf", NARROW)
+
+    def about(target: Path, draft: Path) -> list[str]:
+        spec = RunSpec(prompt="hello", target=str(target), drafter=f"model:{draft}", max_tokens=2)
+        return [note.partition(":")[0] for note in build(spec).notes]
+
+    other = write(tmp_path / "other.gguf", NARROW)
+    assert about(path, path) == []
+    assert about(path, narrow) == ["numpy runs narrow"]
+    assert about(narrow, path) == ["numpy runs narrow"]
+    assert about(narrow, other) == ["numpy runs narrow", "numpy runs other"]
+
+
 def test_auto_falls_back_where_the_model_cannot_be_compiled(tmp_path: Path, without_numba: None) -> None:
     path = write(tmp_path / "narrow.gguf", NARROW)
     loaded = catalog.load(path)
