@@ -44,7 +44,7 @@ class SharedGumbels(Noise):
 
     Examples
     --------
-    >>> from engine.sampling import Dense
+    >>> from engine.sampling import Dense, Purpose
     >>> noise, law = SharedGumbels(7), Dense(np.array([0.5, 0.3, 0.2]))
     >>> noise.draw(law, 12, Purpose.DRAFT) == noise.draw(law, 12, Purpose.TARGET)
     True
